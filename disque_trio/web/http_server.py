@@ -19,7 +19,9 @@ import attrs
 import h11
 import trio
 
-from disque_trio.web.messages import PROBES, Expected, Header, Request, Response, refusal
+from disque_trio.terminal.counting import counted
+from disque_trio.web.api.problems import ProblemError, retry_after, too_large
+from disque_trio.web.messages import PROBES, Expected, Header, Request, Response
 from disque_trio.web.upgrade import upgraded
 
 MOST_BYTES: Final = 16 << 10
@@ -52,6 +54,10 @@ _UNREAD: Final = 4 << 20
 _RETURN_S: Final = 5.0
 _FIRST_LINE: Final = re.compile(rb"[!-~]+ [!-~]+ HTTP/[0-9.]+\r?")
 _NO_TEXT: Final = re.compile(rb"[^ -~\r\n]")
+_ABSOLUTE: Final = re.compile(r"(?i:https?)://([^/?]*)(.*)")
+"""A request target with a host (RFC 9112, 3.2.2)."""
+_QUOTED: Final = re.compile(r":? (?:bytearray\(|b['\"]).*", re.DOTALL)
+"""What h11 quotes of a request."""
 _POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
     b" connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none';"
@@ -141,10 +147,10 @@ class HttpServer:
                 if request.path in PROBES:
                     return await self._answer(request)
                 self._warn("web connection refused: too many", ip)
-                return refusal(503, "there are too many connections")
+                return _CROWDED
 
             try:
-                await Connection(await self._secured(stream), ip, answer).run_once()
+                await Connection(await self._secured(stream), ip, answer, is_brief=True).run()
             finally:
                 self._spare.pop(scope, None)
 
@@ -193,12 +199,23 @@ def _has_hung_up(stream: trio.abc.Stream) -> bool:
             return True
 
 
-class _TooLongError(Exception):
-    """A body is longer than it may be."""
+_CROWDED: Final = ProblemError(
+    503, "CONNECTIONS", "there are too many connections",
+    "send several requests over one connection, and close it", retry_after(1),
+).response()  # fmt: skip
+_LATE: Final = ProblemError(
+    408, "TIMEOUT", "the request did not arrive in time", "send its head and its body at once"
+)
+_ADVICE: Final = {
+    431: f"the head of a request has at most {counted(MOST_BYTES, 'byte')}",
+    501: "send Content-Length, or Transfer-Encoding: chunked",
+}
 
-    def __init__(self, answer: Response) -> None:
-        super().__init__(answer.status)
-        self.answer = answer
+
+def _malformed(error: h11.RemoteProtocolError) -> ProblemError:
+    """What h11 cannot read. Its words quote bytes as Python writes them."""
+    status, words = error.error_status_hint, _QUOTED.sub("", str(error))
+    return ProblemError(status, "HTTP", words, _ADVICE.get(status, "send HTTP/1.1 (RFC 9112)"))
 
 
 @attrs.define(eq=False)
@@ -211,6 +228,8 @@ class Connection:
     begin: Begin | None = None
     aside: Callable[[], AbstractContextManager[None]] = nullcontext
     """In which an answer may take long."""
+    is_brief: bool = False
+    """Does it end after one request?"""
     _is_gone: bool = attrs.field(init=False, default=False)
     """Has the other side hung up while it waited?"""
     _upgrade: Response | None = attrs.field(init=False, default=None)
@@ -225,17 +244,12 @@ class Connection:
     async def run(self) -> Response | None:
         """Answer until either side has enough, or a WebSocket is to begin: the response to that."""
         patience = HEAD_S
-        while await self._serve(patience):
+        while await self._serve(patience) and not self.is_brief:
             self.http.start_next_cycle()
             patience = IDLE_S
         if self._upgrade is None:
             await self._part()
         return self._upgrade
-
-    async def run_once(self) -> None:
-        """Answer one request."""
-        await self._serve(HEAD_S)
-        await self._part()
 
     async def _serve(self, patience: float) -> bool:
         """One request. May another one follow?"""
@@ -251,10 +265,10 @@ class Connection:
                 request = attrs.evolve(request, body=await self._body(due))
                 response = await self._answered(due, request)
         except h11.RemoteProtocolError as error:
-            await self._say(refusal(error.error_status_hint, str(error)))
+            await self._say(_malformed(error).response())
             return False
-        except _TooLongError as error:
-            await self._say(error.answer)
+        except ProblemError as problem:
+            await self._say(problem.response())
             return False
         if response.session is not None:
             self._upgrade = response
@@ -264,12 +278,25 @@ class Connection:
 
     async def _head(self, patience: float) -> Request | None:
         """The next one; None if the other side has hung up. TooSlowError: it does not come."""
-        with trio.fail_after(patience) as limit:
+        with self._limited(patience) as limit:
             head = await self._event(limit)
         if not isinstance(head, h11.Request):
             return None
-        path, _, query = head.target.decode("ascii", "replace").partition("?")
-        return Request(head.method, path, self.ip, dict(head.headers), query=query)
+        headers, target = dict(head.headers), head.target.decode("ascii")
+        if absolute := _ABSOLUTE.fullmatch(target):
+            headers[b"host"], target = absolute[1].encode(), absolute[2]
+        path, _, query = target.partition("?")
+        return Request(head.method, path or "/", self.ip, headers, query=query)
+
+    @contextlib.contextmanager
+    def _limited(self, seconds: float) -> Iterator[trio.CancelScope]:
+        """How long a request may take. Raises `ProblemError`, and TooSlowError before its first
+        byte: a connection that rests is closed without an answer."""
+        with trio.move_on_after(seconds) as limit:
+            yield limit
+        if limit.cancelled_caught:
+            has_begun = self.http.their_state is not h11.IDLE or self.http.trailing_data[0]
+            raise _LATE if has_begun else trio.TooSlowError
 
     async def _due(self, request: Request) -> Response | Expected:
         if self.begin is None:
@@ -283,15 +310,14 @@ class Connection:
             await self._body(Expected(0, self.answer))
 
     async def _body(self, due: Expected) -> bytes:
-        """The whole of it. Raises `_TooLongError`."""
+        """The whole of it. Raises `ProblemError`."""
         most, pieces, size = due.most, [], 0
-        with trio.fail_after(HEAD_S if most <= MOST_BODY else BODY_S) as limit:
+        with self._limited(HEAD_S if most <= MOST_BODY else BODY_S) as limit:
             while isinstance(event := await self._event(limit, _CHUNK_OF_BODY), h11.Data):
                 pieces.append(bytes(event.data))
                 size += len(event.data)
                 if size > most:
-                    usual = refusal(413, f"a body has at most {most} bytes")
-                    raise _TooLongError(due.too_long or usual)
+                    raise too_large(most)
         return b"".join(pieces)
 
     async def _answered(self, due: Expected, request: Request) -> Response:
@@ -364,6 +390,8 @@ class Connection:
         if self.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return
         headers = list(response.headers)
+        if self.is_brief or self.http.their_state is not h11.DONE:
+            headers.append((b"Connection", b"close"))
         if response.status not in (204, 304):
             length = b"%d" % len(response.body)
             headers += [(b"Content-Type", response.kind), (b"Content-Length", length)]

@@ -54,8 +54,6 @@ class Expected:
     waits: bool = False
     """May the answer take long? Then the connection counts apart, and the answer is cancelled when
     the other side hangs up."""
-    too_long: Response | None = None
-    """The answer to a longer body; None for the usual one."""
 
 
 def refusal(status: int, text: str, *headers: Header) -> Response:

@@ -17,7 +17,7 @@ from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.values import Json
 from disque_trio.web import static_files, upgrade
 from disque_trio.web.api.api import Api
-from disque_trio.web.api.routes import PREFIX
+from disque_trio.web.api.routes import ROOT
 from disque_trio.web.audit import Audit
 from disque_trio.web.auth import Authenticator, form_of
 from disque_trio.web.http_server import MOST_BODY, HttpServer
@@ -94,7 +94,7 @@ class Site:
 
     async def begin(self, request: Request) -> Response | Expected:
         """The API judges a request by its head; all others have small bodies, or none."""
-        if request.path.startswith(f"{PREFIX}/"):
+        if f"{request.path}/".startswith(f"{ROOT}/"):
             return await self._api.begin(request)
         return Expected(MOST_BODY, self.answer)
 

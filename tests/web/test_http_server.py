@@ -1,5 +1,7 @@
 """What comes over a connection ends that connection at most."""
 
+import contextlib
+import json
 import random
 from collections.abc import Awaitable, Callable
 
@@ -10,7 +12,7 @@ import trio.testing
 from disque_trio.web import http_server
 from disque_trio.web.http_server import Connection
 from disque_trio.web.messages import Request, Response
-from tests.web.asking import everything, taken_apart, web
+from tests.web.asking import Answer, everything, taken_apart, web
 
 GET = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -28,10 +30,9 @@ async def talk(
     ended = trio.Event()
 
     async def serve() -> None:
-        try:
+        with contextlib.suppress(trio.TooSlowError):
             await Connection(theirs, "127.0.0.1", answer).run()
-        except trio.TooSlowError:
-            await theirs.aclose()
+        await theirs.aclose()
         ended.set()
 
     nursery.start_soon(serve)
@@ -59,9 +60,32 @@ async def test_head_has_the_length_and_no_body(nursery: trio.Nursery) -> None:
     assert (answer.status, answer.headers["content-length"], answer.body) == (200, "4", b"")
 
 
+@pytest.mark.parametrize("scheme", ["http", "HTTPS"])
+@pytest.mark.parametrize("path", ["/a?b", "/", "?b", ""])
+async def test_a_target_may_have_a_host_which_replaces_the_header(
+    nursery: trio.Nursery, scheme: str, path: str
+) -> None:
+    async def tell(request: Request) -> Response:
+        await trio.lowlevel.checkpoint()
+        return Response(200, b"%b %b" % (request.headers[b"host"], request.path.encode()))
+
+    stream, _ = await talk(nursery, tell)
+    await stream.send_all(f"GET {scheme}://here:1{path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    await stream.send_all(GET[:-2] + b"Connection: close\r\n\r\n")
+    data = await everything(stream)
+
+    assert b"here:1 /" + path.partition("?")[0].encode().strip(b"/") in data
+
+
 @pytest.mark.parametrize(
     ("data", "status"),
     [
+        (b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET / HTTP/x\r\nHost: a\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: \x7f\0\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
         (b"\0\1\2\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
@@ -81,12 +105,24 @@ async def test_a_bad_request_is_answered_and_the_connection_ends(
     await stream.aclose()
     await ended.wait()
 
+    problem(answer, status)
+
+
+def problem(answer: Answer, status: int) -> None:
+    """It is one of this status, after which the connection ends, with nothing that is Python."""
     assert answer.status == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["connection"] == "close"
+    told = json.loads(answer.body)
+    assert told["status"] == status
+    assert told["detail"]
+    assert told["advice"]
+    assert "b'" not in answer.body.decode()
 
 
 @pytest.mark.parametrize(
     ("begin", "waits"),
-    [(b"", http_server.HEAD_S), (GET[:9], http_server.HEAD_S), (GET, http_server.IDLE_S)],
+    [(b"", http_server.HEAD_S), (GET, http_server.IDLE_S)],
 )
 async def test_nobody_is_waited_for_without_a_limit(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, begin: bytes, waits: float
@@ -99,6 +135,28 @@ async def test_nobody_is_waited_for_without_a_limit(
     await ended.wait()
 
     assert trio.current_time() - began == pytest.approx(waits, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        GET[:9],
+        GET[:-2],
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcd",
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na",
+    ],
+)
+async def test_a_request_that_stalls_is_told_so(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, data: bytes
+) -> None:
+    stream, ended = await talk(nursery)
+    began = trio.current_time()
+
+    await stream.send_all(data)
+    await ended.wait()
+
+    assert trio.current_time() - began <= http_server.HEAD_S + http_server.LINGER_S
+    problem(taken_apart(await everything(stream)), 408)
 
 
 async def test_a_request_that_drips_has_no_more_time_than_others(
@@ -173,7 +231,7 @@ async def test_one_address_has_so_many_connections_and_no_more(nursery: trio.Nur
         await stream.receive_some()
 
     refused = await node.ask("/metrics")
-    assert (refused.status, refused.body) == (503, b"there are too many connections\n")
+    problem(refused, 503)
 
     await held[0].aclose()
     with trio.fail_after(30):

@@ -266,8 +266,7 @@ async def test_a_handshake_that_drips_ends(
                 await trio.sleep(1)
 
     nursery.start_soon(drip)
-    with pytest.raises(trio.TooSlowError):
-        await Connection(theirs, "127.0.0.1", answer).run()
+    await Connection(theirs, "127.0.0.1", answer).run()
 
-    assert trio.current_time() <= http_server.HEAD_S + 1
+    assert trio.current_time() <= http_server.HEAD_S + http_server.LINGER_S
     await theirs.aclose()

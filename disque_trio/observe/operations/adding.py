@@ -136,10 +136,10 @@ def _check_free(id: str, copies: Sequence[Copy]) -> list[str]:
     states = {copy.job.state for copy in copies}
     phases = {copy.job.more.get("phase") for copy in copies}
     if any(copy.job.more.get("follows") == 1 for copy in copies):
-        raise MistakeError(f"{id} waits for the end of the job that has its key: edit that one")
+        raise MistakeError(f"{id} waits for the end of the job that has its key", "edit that one")
     waits = any(is_delayed(copy.job) or copy.job.backing_off is not None for copy in copies)
     if states <= {"active"} and not waits and b"restored" not in phases:
-        raise MistakeError(f"a worker has {id}: cancel it, or wait for the end of the attempt")
+        raise MistakeError(f"a worker has {id}", "cancel it, or wait for the end of the attempt")
     if b"restored" in phases:
         return ["a worker that has had it since before a restart may still run it"]
     return ["a worker that takes it meanwhile runs it as it was"] if "queued" in states else []

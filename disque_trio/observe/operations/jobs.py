@@ -52,7 +52,7 @@ async def requeue(client: Client, args: Json) -> Plan:
     if "queued" in states:
         raise MistakeError(f"{id} is queued already")
     if "dead" in states:
-        raise MistakeError(f"{id} is dead: redrive it")
+        raise MistakeError(f"{id} is dead", "redrive it")
     waiting = [c for c in copies if is_delayed(c.job) or c.job.backing_off is not None]
     copy = (waiting or copies)[0]
     says, risk = [f"{names(copy.node)} queues it now, which counts as a further delivery"], ""

@@ -101,7 +101,7 @@ async def _now(client: Client, queue: str) -> _Now:
     known_to_lack = [name for name in dict.fromkeys(unlimited) if name not in unreached]
     now = _Now(told, names, known_to_lack)
     if not now.knowing:
-        raise MistakeError("no node that answers knows limits: upgrade the nodes")
+        raise MistakeError("no node that answers knows limits", "upgrade the nodes")
     return now
 
 

@@ -12,9 +12,8 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.naming import process_name
 from disque_trio.observe.operations.operation import Operation
 from disque_trio.observe.values import Json
-from disque_trio.terminal.counting import counted
 from disque_trio.web.api.openapi import document
-from disque_trio.web.api.problems import ProblemError, problem_of, retry_after
+from disque_trio.web.api.problems import ProblemError, problem_of, retry_after, too_large
 from disque_trio.web.api.routes import PREFIX, Call, Reply, Route, response
 from disque_trio.web.api.table import found
 from disque_trio.web.audit import Audit
@@ -68,28 +67,29 @@ class Api:
             )  # fmt: skip
         user = await self._user(request)
         path = request.path.removeprefix(PREFIX)
-        if path == "/openapi.json":
-            return self._document(request)
+        is_document = path == "/openapi.json"
         routes, names = found(path)
-        if not routes:
+        if not routes and not is_document:
             raise ProblemError(404, "NOPATH", "there is nothing at this path", _DOCUMENT)
-        method = request.method.decode()
+        method, methods = request.method.decode(), ["GET"] if is_document else [*routes]
+        if "GET" in methods:
+            methods.append("HEAD")
+        allowed = (b"Allow", ", ".join([*methods, "OPTIONS"]).encode())
         if method == "OPTIONS":
-            return Response(204, headers=((b"Allow", _allowed(routes)),))
-        route = routes.get("GET" if method == "HEAD" else method)
-        if route is None:
-            allowed = _allowed(routes)
+            return Response(204, headers=(allowed,))
+        if method not in methods:
             raise ProblemError(
-                405, "METHOD", f"{method} is not served here", f"use {allowed.decode()}",
-                (b"Allow", allowed),
-            )  # fmt: skip
+                405, "METHOD", f"{method} is not served here", f"use {', '.join(methods)}", allowed
+            )
+        if is_document:
+            return Response(200, document(), JSON)
+        route = routes["GET" if method == "HEAD" else method]
         self._check_right(request, user, route)
         most = self._checked_body(request, route)
         return Expected(
             most,
             lambda whole: self._answer(route, whole, names, user),
             waits=route.waits,
-            too_long=too_large(most).response(),
         )
 
     async def _user(self, request: Request) -> User:
@@ -163,12 +163,6 @@ class Api:
             raise
         return response(attrs.evolve(reply, status=_status(route, reply)), text)
 
-    def _document(self, request: Request) -> Response:
-        if request.method not in (b"GET", b"HEAD"):
-            allowed = (b"Allow", b"GET, HEAD")
-            raise ProblemError(405, "METHOD", "only GET and HEAD", "use GET", allowed)
-        return Response(200, document(), JSON)
-
     # For the routes.
 
     async def told(self, topic: str, args: Json) -> Json:
@@ -223,11 +217,6 @@ _DOCUMENT: Final = f"{PREFIX}/openapi.json lists all paths"
 Begin = Callable[[Request], Awaitable[Response | Expected]]
 
 
-def _allowed(routes: Mapping[str, Route]) -> bytes:
-    heads = ["HEAD"] if "GET" in routes else []
-    return ", ".join([*routes, *heads, "OPTIONS"]).encode()
-
-
 def _status(route: Route, reply: Reply) -> int:
     return reply.status if reply.status != 200 else route.status
 
@@ -235,11 +224,3 @@ def _status(route: Route, reply: Reply) -> int:
 def media_type(request: Request) -> bytes:
     """Without its parameters, in lower case."""
     return request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-
-
-def too_large(most: int) -> ProblemError:
-    """A body is too long."""
-    return ProblemError(
-        413, "TOOLARGE", f"the body has more than {counted(most, 'byte')}",
-        "send fewer jobs at a time, or use a client of the node's port",
-    )  # fmt: skip

@@ -14,11 +14,11 @@ from disque_trio.client import commands
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import Job
-from disque_trio.observe.values import Json, name_fields
+from disque_trio.observe.values import Json, given_name, name_fields
 from disque_trio.statemachine import commandoptions, joboptions
 from disque_trio.statemachine.joboptions import Option
-from disque_trio.web.api.problems import ProblemError, problem_of
-from disque_trio.web.api.reading import QUEUE, QUEUE_NAME
+from disque_trio.web.api.problems import problem_of
+from disque_trio.web.api.reading import CODED_NAME, QUEUE, QUEUE_NAME
 from disque_trio.web.api.routes import (
     LARGE,
     PREFIX,
@@ -37,7 +37,6 @@ from disque_trio.web.api.schemas import (
     Field,
     Schema,
     closed,
-    decoded,
     many,
     maybe,
     named,
@@ -95,13 +94,10 @@ TIMEOUT: Final = Field(
     schema=seconds(0.001, WAIT_S),
     default=commands.ADD_TIMEOUT_S,
 )
-BODY: Final = (
-    Field(name="body", about="of the job, as text", schema=TEXT),
-    Field(name="body_b64", about="of the job, in base64", schema=BASE64),
+BODY: Final = Field(
+    name="body", about="of the job, as text", schema=TEXT, coded=BASE64, is_required=True
 )
-ONE_BODY: Final = [{"required": [each.name]} for each in BODY]
-"""JSON Schema: one of them, and not both."""
-_ONE: Final = {**closed((QUEUE, *BODY, *OPTIONS, TIMEOUT)), "oneOf": ONE_BODY}
+_ONE: Final = closed((QUEUE, BODY, *OPTIONS, TIMEOUT))
 """Of one of several jobs."""
 
 # Adding.
@@ -117,8 +113,7 @@ async def _add(api: Any, call: Call) -> Reply:
 async def _add_all(api: Any, call: Call) -> Reply:
     """Each succeeds or fails on its own."""
     asked = [
-        _addjob(each["queue"], _body_of(each, f"jobs[{number}]."), each)
-        for number, each in enumerate(call.values["jobs"])
+        _addjob(given_name(each, "queue"), _body_of(each), each) for each in call.values["jobs"]
     ]
     results = await api.jobs.run_all(asked)
     return Reply(
@@ -139,16 +134,8 @@ def _addjob(queue: str, body: bytes, values: Mapping[str, Any]) -> Command[str]:
     return commands.addjob(queue, body, timeout=values["timeout"], **options)
 
 
-def _body_of(values: Mapping[str, Any], prefix: str = "") -> bytes:
-    given = [name for name in ("body", "body_b64") if name in values]
-    if len(given) != 1:
-        detail = f"'{prefix}body' and '{prefix}body_b64' are both " + (
-            "given" if given else "missing"
-        )
-        raise ProblemError(400, "BODY", detail, "give one of them", name=f"{prefix}body")
-    if "body" in values:
-        return bytes(values["body"], "utf-8")
-    return decoded(values["body_b64"], f"{prefix}body_b64")
+def _body_of(values: Mapping[str, Any]) -> bytes:
+    return values["body"].encode() if "body" in values else base64.b64decode(values["body_b64"])
 
 
 def _where(id: str) -> str:
@@ -161,7 +148,9 @@ def _where(id: str) -> str:
 async def _lease(api: Any, call: Call) -> Reply:
     """GETJOB. If the other side hangs up meanwhile, the call is cancelled: then the client releases
     jobs that have come for it."""
-    queues, wait = call.values["queues"], call.values["timeout"]
+    values, wait = call.values, call.values["timeout"]
+    coded = ({"queue_b64": each} for each in values.get("queues_b64", ()))
+    queues = values.get("queues") or [given_name(each, "queue") for each in coded]
     asked = commands.getjob(*queues, count=int(call.values["count"]), timeout=wait, with_meta=True)
     with api.waiting():
         jobs: list[Job] = await api.jobs.run(asked)
@@ -284,7 +273,7 @@ ROUTES: Final[Sequence[Route]] = (
         method="POST", path="/queues/{queue}/jobs", name="addJob", right=JOBS,
         about="ADDJOB. With a content type other than application/json the body is that of the "
         "job, and the options are in the query.",
-        answer=_add, places=(QUEUE,), query=(*OPTIONS, TIMEOUT), body=(*BODY, *OPTIONS, TIMEOUT),
+        answer=_add, places=(QUEUE,), query=(*OPTIONS, TIMEOUT), body=(BODY, *OPTIONS, TIMEOUT),
         has_raw=True, most=LARGE, reply=record(id=TEXT), status=201, problems=_OF_ADDING,
     ),
     Route(
@@ -308,7 +297,8 @@ ROUTES: Final[Sequence[Route]] = (
         body=(
             Field(
                 name="queues", about="names, in order of preference",
-                schema=many(QUEUE_NAME, QUEUES, 1), is_required=True,
+                schema=many(QUEUE_NAME, QUEUES, 1), coded=many(CODED_NAME, QUEUES, 1),
+                is_required=True,
             ),
             Field(name="count", about="jobs at most", schema=whole(1, LEASED), default=1),
             Field(

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from disque_trio import __version__
 from disque_trio.observe.values import Json
-from disque_trio.web.api.jobs import ONE_BODY
 from disque_trio.web.api.routes import PREFIX, Route
 from disque_trio.web.api.schemas import TEXT, WHOLE, Field, record, shown
 from disque_trio.web.api.table import ROUTES
@@ -17,7 +16,7 @@ _ABOUT: Final = (
     "What the pages of the console show and do, and jobs for programs without a Redis client. "
     "docs/http.md has examples."
 )
-_OF_ALL: Final = (400, 401, 403, 404, 405, 413, 415, 421, 422, 429, 431, 502, 503)
+_OF_ALL: Final = (400, 401, 403, 404, 405, 408, 413, 415, 421, 422, 429, 431, 501, 502, 503)
 """Errors that every route may answer."""
 _PROBLEM: Final = record(type=TEXT, title=TEXT, status=WHOLE, code=TEXT, detail=TEXT, advice=TEXT)
 
@@ -77,12 +76,10 @@ def _parameter(field: Field, place: str) -> Json:
 
 def _body(route: Route) -> Json:
     schema = deepcopy(route.body_schema)  # who reads the document may change it
-    if route.has_raw:
-        schema["oneOf"] = ONE_BODY
     content: dict[str, Any] = {"application/json": {"schema": schema}}
     if route.has_raw:
         content["application/octet-stream"] = {"schema": {}}
-    return {"required": "required" in schema or route.has_raw, "content": content}
+    return {"required": "required" in schema or "allOf" in schema, "content": content}
 
 
 def _responses(route: Route) -> Json:

@@ -6,8 +6,9 @@ from typing import Any, Final
 from disque_trio.observe import bulk
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.operations.operation import Argument, Operation
+from disque_trio.observe.values import Json
 from disque_trio.web.api.problems import ProblemError
-from disque_trio.web.api.reading import FILTERS, ID, QUEUE, QUEUE_NAME
+from disque_trio.web.api.reading import CODED_NAME, FILTERS, ID, QUEUE, QUEUE_NAME
 from disque_trio.web.api.routes import Call, Reply, Route
 from disque_trio.web.api.schemas import (
     BASE64,
@@ -18,6 +19,7 @@ from disque_trio.web.api.schemas import (
     WHOLE,
     Field,
     Schema,
+    checked,
     closed,
     many,
     maybe,
@@ -31,9 +33,13 @@ from disque_trio.web.roles import right_for
 from disque_trio.worker.operating.plans import Outcome, Plan
 
 
-def _runs(operation: Operation) -> Callable[[Any, Call], Awaitable[Reply]]:
+def _runs(operation: Operation, fields: Sequence[Field]) -> Callable[[Any, Call], Awaitable[Reply]]:
+    one, several = closed(fields), closed([each for each in fields if each is not ID])
+
     async def answer(api: Any, call: Call) -> Reply:
-        plan = await _planned(api, operation, call)
+        schema = several if "filter" in call.values else one
+        args = checked(call.values.get("arguments", {}), schema, "arguments")
+        plan = await _planned(api, operation, args, call.values.get("filter"))
         outcome = Outcome(unasked=list(plan.unasked))
         says = plan.says
         if not call.values.get("plan"):
@@ -63,22 +69,23 @@ def _check_sure(operation: Operation, plan: Plan, call: Call) -> None:
         raise ProblemError(409, "UNSURE", says, 'if that is what you want, give "sure": true')
 
 
-async def _planned(api: Any, operation: Operation, call: Call) -> Plan:
-    args, fits = call.values.get("arguments", {}), call.values.get("filter")
+async def _planned(api: Any, operation: Operation, args: Json, fits: Json | None) -> Plan:
     if fits is None:
         return await operation.planned(api.client, args)
     return await bulk.planned(operation, api.client, await api.ids(fits), args)
 
 
-def _fields_of(argument: Argument) -> Sequence[Field]:
+def _field(argument: Argument) -> Field:
     if argument.name == ID.name:
-        return [ID]
-    schema = _schema(argument)
-    plain = Field(name=argument.name, about=argument.about, schema=schema)
-    if argument.name != "queue" and argument.kind != "body":
-        return [plain]
-    coded = Field(name=f"{argument.name}_b64", about="the same in base64", schema=BASE64)
-    return [plain, coded]
+        return ID
+    coded = CODED_NAME if argument.name == QUEUE.name else None
+    return Field(
+        name=argument.name,
+        about=argument.about,
+        schema=_schema(argument),
+        coded=BASE64 if argument.kind == "body" else coded,
+        is_required=argument.is_required,
+    )
 
 
 def _schema(argument: Argument) -> Schema:
@@ -101,6 +108,12 @@ _FILTER: Final = Field(
     about="in place of the id: run it for all jobs that fit, 1,000 at most",
     schema=closed(FILTERS),
 )
+_ID_OR_FILTER: Final[Schema] = {
+    "oneOf": [
+        {"required": ["arguments"], "properties": {"arguments": {"required": ["id"]}}},
+        {"required": ["filter"]},
+    ]
+}
 _MORE: Final = (
     Field(name="plan", about="only report what it would do", schema=FLAG),
     Field(
@@ -110,17 +123,22 @@ _MORE: Final = (
 
 
 def _route(operation: Operation) -> Route:
-    fields = [each for one in operation.arguments for each in _fields_of(one)]
-    arguments = Field(name="arguments", about="by name", schema=closed(fields, is_loose=True))
-    fits = (_FILTER,) if operation.family == "jobs" else ()
+    fields, is_of_jobs = list(map(_field, operation.arguments)), operation.family == "jobs"
+    arguments = Field(
+        name="arguments",
+        about=f"an object with {', '.join(each.name for each in fields)}",
+        schema=closed(fields, is_loose=is_of_jobs),
+        is_required=not is_of_jobs and any(each.is_required for each in fields),
+    )
     return Route(
         method="POST",
         path=f"/operations/{operation.family}/{operation.name}",
         name=f"{operation.family}{operation.name.capitalize()}",
         about=operation.about,
         right=right_for(operation),
-        answer=_runs(operation),
-        body=(arguments, *fits, *_MORE),
+        answer=_runs(operation, fields),
+        body=(arguments, *[_FILTER] * is_of_jobs, *_MORE),
+        body_rules=(_ID_OR_FILTER,) * is_of_jobs,
         problems=(409, 422),
         reply=record(
             operation=TEXT, target=TEXT, says=TEXTS, failed=TEXTS, unasked=TEXTS,

@@ -11,6 +11,7 @@ from disque_trio.client.errors import ConnectionFailedError, DisqueError, LostEr
 from disque_trio.client.nodes import NoNodeError
 from disque_trio.client.refusals import DuplicateJobError, RefusedError
 from disque_trio.observe.values import Json, encoded
+from disque_trio.terminal.counting import counted
 from disque_trio.web.messages import Header, Response
 from disque_trio.worker.operating.plans import MistakeError
 
@@ -23,7 +24,7 @@ class ProblemError(Exception):
     """A request that is not carried out. `response` is its answer."""
 
     def __init__(
-        self, status: int, code: str, detail: str, advice: str = "", *headers: Header, **more: Any
+        self, status: int, code: str, detail: str, advice: str, *headers: Header, **more: Any
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -75,11 +76,12 @@ class _Meaning:
     """When to try again."""
 
 
+NO_JOB: Final = "if all nodes answer, it has ended: GET /api/v1/jobs?state=ended lists such jobs"
 _CODES: Final[Mapping[str, _Meaning]] = {
     "ERR": _Meaning(422, "docs/commands.md has the rules of each option"),
     "BADID": _Meaning(422, "give the id as ADDJOB returned it"),
     "BADTOKEN": _Meaning(422, "give id@token as the lease returned them"),
-    "NOJOB": _Meaning(404, "the job has ended, or no node that answers holds it"),
+    "NOJOB": _Meaning(404, NO_JOB),
     "ACKED": _Meaning(409, "stop working on it: it has been acknowledged"),
     "TOOLATE": _Meaning(409, "half of its TTL has passed: finish it, or reject it"),
     "DEAD": _Meaning(409, "redrive it: POST /api/v1/operations/jobs/redrive"),
@@ -97,6 +99,7 @@ _CODES: Final[Mapping[str, _Meaning]] = {
     "WRONGPASS": _Meaning(502, "the console needs the password of the nodes"),
     "DENIED": _Meaning(502, "the node serves its own machine only"),
 }
+_LOOK: Final = "see what there is: docs/http.md lists the paths that show it"
 _UNREACHED: Final = "no node that was asked answers: try again, and see what their logs say"
 _UNKNOWN: Final = (
     "whether it was done is not known: look, or repeat it if a second time does no harm"
@@ -106,7 +109,7 @@ _UNKNOWN: Final = (
 def problem_of(error: DisqueError | MistakeError) -> ProblemError:
     """Of an error of a node, of a client, or of an operation that cannot be."""
     if isinstance(error, MistakeError):
-        return ProblemError(422, "MISTAKE", str(error))
+        return ProblemError(422, "MISTAKE", error.text, error.advice or _LOOK)
     if isinstance(error, NoNodeError) and isinstance(error.__cause__, RefusedError):
         error = error.__cause__
     if isinstance(error, RefusedError):
@@ -126,6 +129,14 @@ def _refused(error: RefusedError) -> ProblemError:
         more = {"id": error.job_id, "state": error.state}
     text = error.text or error.code
     return ProblemError(meaning.status, error.code, text, meaning.advice, *headers, **more)
+
+
+def too_large(most: int) -> ProblemError:
+    """A body is too long."""
+    return ProblemError(
+        413, "TOOLARGE", f"the body has more than {counted(most, 'byte')}",
+        "send less at a time, or use a client of the node's port",
+    )  # fmt: skip
 
 
 def retry_after(seconds: int) -> Header:

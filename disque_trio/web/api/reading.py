@@ -10,7 +10,7 @@ from disque_trio.observe.job_search import MOST, ROWS, STATES
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.queue_list import ONLY, SORTS
 from disque_trio.observe.values import Json, encoded, name_fields
-from disque_trio.web.api.problems import ProblemError
+from disque_trio.web.api.problems import NO_JOB, ProblemError
 from disque_trio.web.api.routes import Call, Reply, Route
 from disque_trio.web.api.schemas import (
     BASE64,
@@ -35,10 +35,10 @@ from disque_trio.web.api.schemas import (
 from disque_trio.web.roles import SEE
 
 QUEUE_NAME: Final = named(1, 1024)
+CODED_NAME: Final[Schema] = {**BASE64, "minLength": 4, "maxLength": 1368}
 QUEUE: Final = Field(
-    name="queue", about="name of the queue", schema=QUEUE_NAME,
-    is_required=True,
-)  # fmt: skip
+    name="queue", about="name of the queue", schema=QUEUE_NAME, coded=CODED_NAME, is_required=True
+)
 ID: Final = Field(name="id", about="id of the job", schema=JOB_ID, is_required=True)
 CURSOR: Final = Field(name="cursor", about="`next` of the page before", schema=named(1, 500))
 _UNREACHED: Final = by_name(TEXT)
@@ -158,7 +158,10 @@ async def _queue(api: Any, call: Call) -> Reply:
     args = _args({"name": call.values["queue"], "bodies": call.values.get("bodies", False)})
     data = await api.told("queue", args)
     if data["queue"] is None:
-        raise ProblemError(404, "NOQUEUE", "no node that answers has a queue of this name")
+        raise ProblemError(
+            404, "NOQUEUE", "no node that answers has a queue of this name",
+            "GET /api/v1/queues lists those with jobs or clients",
+        )  # fmt: skip
     return Reply(data)
 
 
@@ -188,7 +191,7 @@ async def _job(api: Any, call: Call) -> Reply:
     if data["found"]:
         return Reply(data)
     if "summary" not in data:
-        raise ProblemError(404, "NOJOB", data["why"])
+        raise ProblemError(404, "NOJOB", data["why"], NO_JOB)
     body = {name: data["summary"][name] for name in _BODY}
     return Reply({"copies": [], "holders": [], "explain": [], **body, **data})  # it has ended
 
@@ -196,7 +199,9 @@ async def _job(api: Any, call: Call) -> Reply:
 async def _flow(api: Any, call: Call) -> Reply:
     data = await api.told("flow", {"id": call.values["id"]})
     if not data["found"]:
-        raise ProblemError(404, "NOFLOW", data["why"])
+        raise ProblemError(
+            404, "NOFLOW", data["why"], "GET /api/v1/flows lists those that are not over"
+        )
     return Reply(data)
 
 
@@ -232,7 +237,7 @@ def opened(call: Call, kind: type) -> Any:
 # The table.
 
 FILTERS: Final = (
-    Field(name="queue", about="of this queue", schema=QUEUE_NAME),
+    Field(name="queue", about="of this queue", schema=QUEUE_NAME, coded=CODED_NAME),
     Field(
         name="state", about="in this state", schema=one_of(*filter(None, STATES)),
     ),

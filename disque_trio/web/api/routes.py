@@ -17,10 +17,12 @@ from disque_trio.web.api.schemas import (
     closed,
     filled,
     read,
+    twice,
 )
 from disque_trio.web.messages import JSON, Header, Response
 
-PREFIX: Final = "/api/v1"
+ROOT: Final = "/api"
+PREFIX: Final = f"{ROOT}/v1"
 SMALL: Final = 64 << 10
 """Bytes of a body that has arguments."""
 LARGE: Final = 1 << 20
@@ -77,6 +79,8 @@ class Route:
     query: tuple[Field, ...] = ()
     body: tuple[Field, ...] = ()
     """The fields of a JSON object."""
+    body_rules: tuple[Schema, ...] = ()
+    """JSON Schemas that it fits as well."""
     has_raw: bool = False
     """May the body be the bytes of a job, with the fields in the query?"""
     reply: Schema = attrs.Factory(dict)
@@ -93,7 +97,7 @@ class Route:
     @pattern.default
     def _compiled(self) -> re.Pattern[str]:
         parts = _HOLE.split(self.path)
-        holes = [f"(?P<{name}>{_JOB if name == 'id' else _SOME})" for name in parts[1::2]]
+        holes = [f"(?P<{name}>{f'{_JOB}|' * (name == 'id')}{_SOME})" for name in parts[1::2]]
         texts = [re.escape(each) for each in parts[::2]]
         return re.compile(
             "".join(text + hole for text, hole in zip(texts, [*holes, ""], strict=True))
@@ -105,7 +109,7 @@ class Route:
 
     @body_schema.default
     def _of_body(self) -> Schema:
-        return closed(self.body)
+        return closed(self.body, *self.body_rules)
 
     @property
     def has_body(self) -> bool:
@@ -116,11 +120,7 @@ class Route:
         self, found: Mapping[str, str], query: str, kind: bytes, body: bytes, user: Any, ip: str
     ) -> Call:
         """The values of a request. Raises `ProblemError`."""
-        values = {name: _text(part) for name, part in found.items()}
-        for place in self.places:
-            # Names of queues may have bytes that are no UTF-8.
-            text = values[place.name].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            checked(text, place.schema, place.name)
+        values = {each.name: read(_text(found[each.name]), each) for each in self.places}
         is_raw = self.has_raw and kind != JSON
         values |= self._queried(query)
         if self.has_body and not is_raw:
@@ -135,7 +135,9 @@ class Route:
             if name not in known:
                 names = ", ".join(known) or "none"
                 raise ProblemError.invalid(name, text, f"the parameters here are: {names}")
-            told[name] = read(text, known[name].schema, name)
+            if name in told:
+                raise twice(name, text)
+            told[name] = read(text, known[name])
         return filled(told, self.query_schema)
 
 
@@ -148,11 +150,20 @@ def _object(body: bytes) -> Json:
     if not body:
         return {}
     try:
-        found = json.loads(body, parse_constant=_no_number)
+        found = json.loads(body, parse_constant=_no_number, object_pairs_hook=_members)
     except (ValueError, RecursionError):
         raise ProblemError(400, "JSON", "the body is no JSON", "send an object: {…}") from None
     if not isinstance(found, dict):
         raise ProblemError(400, "JSON", "the body is no object", "send an object: {…}")
+    return found
+
+
+def _members(pairs: list[tuple[str, Any]]) -> Json:
+    found: Json = {}
+    for name, value in pairs:
+        if name in found:
+            raise twice(name, value)
+        found[name] = value
     return found
 
 

@@ -4,8 +4,6 @@ One schema serves both: the document of the API shows it (`openapi`), and `check
 what does not fit.
 """
 
-import base64
-import binascii
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.observe.values import Json
+from disque_trio.observe.values import Json, raw
 from disque_trio.web.api.problems import ProblemError
 
 Schema = dict[str, Any]
@@ -42,6 +40,7 @@ DELIVERY: Final[Schema] = {
 }
 """An id, or `id@token` of a delivery."""
 _EXACT: Final = 1 << 53
+_CODED: Final = "_b64"
 
 
 @attrs.frozen(kw_only=True)
@@ -53,6 +52,9 @@ class Field:
     schema: Schema
     is_required: bool = False
     default: Any = None
+    coded: Schema | None = None
+    """Of `NAME_b64`, the same in base64, which an object may have in its place; in a path and a
+    query its bytes are percent-encoded. None: it is UTF-8."""
 
 
 def named(least: int = 1, most: int = 256) -> Schema:
@@ -96,16 +98,32 @@ def by_name(values: Schema) -> Schema:
     return {"type": "object", "additionalProperties": values}
 
 
-def closed(fields: Sequence[Field], *, is_loose: bool = False) -> Schema:
+def closed(fields: Sequence[Field], *rules: Schema, is_loose: bool = False) -> Schema:
     """An object that has these fields only; with `is_loose` none of them must be given."""
+    properties: dict[str, Schema] = {}
+    needed, all_of = [], [*rules]
+    for each in fields:
+        is_needed = each.is_required and not is_loose
+        properties[each.name] = shown(each)
+        if each.coded is not None:
+            twin = f"{each.name}{_CODED}"
+            properties[twin] = {**each.coded, "description": "the same in base64"}
+            all_of.append(one_given(each.name, twin) if is_needed else _not_both(each.name, twin))
+        elif is_needed:
+            needed.append(each.name)
     schema: Schema = {
-        "type": "object",
-        "properties": {each.name: shown(each) for each in fields},
-        "additionalProperties": False,
-    }
-    if needed := [each.name for each in fields if each.is_required and not is_loose]:
-        schema["required"] = needed
-    return schema
+        "type": "object", "properties": properties, "additionalProperties": False
+    }  # fmt: skip
+    return schema | ({"required": needed} if needed else {}) | ({"allOf": all_of} if all_of else {})
+
+
+def one_given(*names: str) -> Schema:
+    """Exactly one of these."""
+    return {"oneOf": [{"required": [each]} for each in names]}
+
+
+def _not_both(*names: str) -> Schema:
+    return {"not": {"required": [*names]}}
 
 
 def shown(field: Field) -> Schema:
@@ -142,14 +160,21 @@ def _checked_fields(given: Json, schema: Schema, prefix: str) -> Json:
 
 
 def filled(given: Json, schema: Schema, prefix: str = "") -> Json:
-    """The same with the defaults of what is missing. Raises `ProblemError` if that has none."""
+    """The same with the defaults of what is missing. Raises `ProblemError` if that has none, and
+    for a value that is given twice."""
     known = schema["properties"]
-    for name in schema.get("required", ()):
-        if name not in given:
+    rules = [each["oneOf"] for each in schema.get("allOf", ()) if "oneOf" in each]
+    choices = [[each["required"][0] for each in rule] for rule in rules]
+    for names in [*([each] for each in schema.get("required", ())), *choices]:
+        if not given.keys() & set(names):
+            what = " or ".join(f"'{prefix}{each}'" for each in names)
             raise ProblemError(
-                400, "MISSING", f"'{prefix}{name}' is missing",
-                f"give it: {known[name]['description']}", name=f"{prefix}{name}",
+                400, "MISSING", f"{what} is missing",
+                f"give it: {known[names[0]]['description']}", name=f"{prefix}{names[0]}",
             )  # fmt: skip
+    for name in given:
+        if f"{name}{_CODED}" in given:
+            raise twice(f"{prefix}{name}", given[name], f"as '{name}' or as '{name}{_CODED}'")
     defaults = {name: each["default"] for name, each in known.items() if "default" in each}
     return {**defaults, **given}
 
@@ -216,14 +241,18 @@ def wanted(schema: Schema) -> str:
         return f"a list{most}, each {wanted(schema['items'])}"
     text = _WORDS[schema["type"]]
     if "contentEncoding" in schema:
-        return "base64"
+        return f"base64{_of_length(schema)}"
     if schema.get("pattern", "").startswith("^D-"):
         return "the id of a job, such as D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"
     if "minimum" in schema:
         return f"{text} from {schema['minimum']:,} to {schema['maximum']:,}"
-    if "maxLength" in schema:
-        return f"{text} of {schema['minLength']} to {schema['maxLength']} characters"
-    return text
+    return f"{text}{_of_length(schema)}"
+
+
+def _of_length(schema: Schema) -> str:
+    if "maxLength" not in schema:
+        return ""
+    return f" of {schema['minLength']} to {schema['maxLength']} characters"
 
 
 _WORDS: Final[Mapping[str, str]] = {
@@ -235,9 +264,17 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 
 
-def read(text: str, schema: Schema, name: str) -> Any:
-    """The value of a word of a query. Raises `ProblemError`."""
-    return checked(_read(text, schema), schema, name)
+def twice(name: str, value: Any, how: str = "once") -> ProblemError:
+    """A value is given twice."""
+    return ProblemError.invalid(name, value, f"give it {how}: it is there twice")
+
+
+def read(text: str, field: Field) -> Any:
+    """The value of a word of a path or a query. Raises `ProblemError`."""
+    if field.coded is None:
+        return checked(_read(text, field.schema), field.schema, field.name)
+    checked(raw(text).decode("utf-8", "replace"), field.schema, field.name)
+    return text
 
 
 def _read(text: str, schema: Schema) -> Any:
@@ -250,11 +287,3 @@ def _read(text: str, schema: Schema) -> Any:
         case "integer" | "number" if re.fullmatch(r"-?[0-9]{1,19}(\.[0-9]{1,9})?", text):
             return float(text) if "." in text else int(text)
     return text
-
-
-def decoded(text: str, name: str) -> bytes:
-    """The bytes of base64. Raises `ProblemError`."""
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise ProblemError.invalid(name, text, "it must be base64") from None

@@ -10,7 +10,17 @@ Json = dict[str, Any]
 
 
 class MistakeError(Exception):
-    """Somebody asks for what cannot be; the text says why."""
+    """Somebody asks for what cannot be."""
+
+    def __init__(self, text: str, advice: str = "") -> None:
+        super().__init__(text, advice)
+        self.text = text
+        """Why it cannot be."""
+        self.advice = advice
+        """What to do instead."""
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, [self.text, self.advice]))
 
 
 @attrs.define

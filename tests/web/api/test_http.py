@@ -33,6 +33,36 @@ async def test_methods_that_are_not_served_are_named(nursery: trio.Nursery) -> N
     assert (options.status, options.body) == (204, b"")
     assert options.headers["allow"] == "GET, POST, HEAD, OPTIONS"
     told(await api.ask("/openapi.json", method="POST"), 405)
+    assert (await api.ask("/openapi.json", method="OPTIONS")).status == 204
+
+
+async def test_every_path_below_api_is_of_the_api(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+
+    for path in ("/api", "/api/", "/api?x", "/api/v1", "/api/v1/", "/api/v2/nodes", "/api/v1x"):
+        answer = await api.here.ask(path)
+        assert told(answer, 404)["code"] == "NOPATH", path
+    assert (await api.here.ask("/apiary")).headers["content-type"].startswith("text/plain")
+
+
+async def test_a_target_may_name_the_host(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+
+    here = f"http://127.0.0.1:{api.here.port}{PREFIX}/operations"
+    assert told(await api.here.ask(here, "Host: evil.example"))["operations"]
+    for host in ("evil.example", "user@localhost", ""):
+        told(await api.here.ask(f"http://{host}{PREFIX}/operations"), 421)
+
+
+async def test_a_member_of_json_comes_once(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+
+    for body in (
+        b'{"queues":["q"],"queues":["p"]}',
+        b'{"queues":["q"],"count":{"queues":1,"queues":1}}',
+    ):
+        problem = told(await api.ask("/jobs/lease", JSON, method="POST", body=body), 400)
+        assert (problem["code"], problem["name"]) == ("INVALID", "queues")
 
 
 async def test_head_is_a_get_without_its_body(nursery: trio.Nursery) -> None:

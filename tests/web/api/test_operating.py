@@ -6,6 +6,8 @@ from disque_trio.observe.operations import OPERATIONS
 from disque_trio.web.api.table import ROUTES
 from tests.web.api.asking import program
 
+GONE = "D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"
+
 
 def test_each_operation_has_a_route() -> None:
     paths = {each.path for each in ROUTES}
@@ -68,10 +70,36 @@ async def test_mistakes_are_told(nursery: trio.Nursery) -> None:
         assert (await api.post("/operations/queues/pause", given, 400))["name"] == name
     wrong = {"filter": {"state": "lost"}}
     assert (await api.post("/operations/jobs/drop", wrong, 400))["name"] == "filter.state"
-    assert (await api.post("/operations/queues/pause", {}, 422))["code"] == "MISTAKE"
     assert (await api.post("/operations/queues/dance", {}, 404))["code"] == "NOPATH"
     gone = {"arguments": {"node": "none"}}
-    assert "there is no node" in (await api.post("/operations/nodes/stay", gone, 422))["detail"]
+    problem = await api.post("/operations/nodes/stay", gone, 422)
+    assert "there is no node" in problem["detail"]
+    assert problem["advice"]
+
+
+async def test_an_argument_that_is_missing_is_named(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+
+    for operation in OPERATIONS.values():
+        path = f"/operations/{operation.family}/{operation.name}"
+        needed = [each.name for each in operation.arguments if each.is_required]
+        for name in needed:
+            others = {each: GONE if each == "id" else "x" for each in needed if each != name}
+            problem = await api.post(path, {"arguments": others}, 400)
+            assert (problem["code"], problem["name"]) == ("MISSING", f"arguments.{name}")
+        if needed:
+            assert (await api.post(path, {}, 400))["code"] == "MISSING"
+
+
+async def test_a_value_is_given_once(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    given = {"queue": "q", "queue_b64": "cQ=="}
+
+    problem = await api.post("/operations/queues/pause", {"arguments": given}, 400)
+    assert (problem["code"], problem["name"]) == ("INVALID", "arguments.queue")
+    both = {"arguments": {"id": GONE}, "filter": {"queue": "q"}}
+    problem = await api.post("/operations/jobs/requeue", both, 400)
+    assert (problem["code"], problem["name"]) == ("INVALID", "arguments.id")
 
 
 async def test_the_log_has_each_operation(nursery: trio.Nursery) -> None:

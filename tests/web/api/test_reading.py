@@ -119,19 +119,50 @@ async def test_a_queue_may_have_any_name(nursery: trio.Nursery) -> None:
         await api.add(quote(name, safe=""))
         found = await api.get(f"/queues/{quote(name, safe='')}")
         assert found["queue"]["name"] == name
+
+
+async def test_a_queue_whose_name_is_not_utf8_can_be_used_by_every_route(
+    nursery: trio.Nursery,
+) -> None:
+    api, coded = await program(nursery), {"queue_b64": "/wA="}
     await api.add("%ff%00")
+    await api.post("/jobs", {"jobs": [{**coded, "body": "x", "replicate": 1}]})
+
     assert (await api.get("/queues/%ff%00"))["queue"]["name_b64"] == "/wA="
+    assert len((await api.get("/jobs?queue=%ff%00"))["jobs"]) == 2
+    await api.post("/operations/queues/resume", {"arguments": coded})
+    many = {"filter": coded, "plan": True}
+    assert (await api.post("/operations/jobs/acknowledge", many))["says"][0].endswith("2 jobs")
+    found = await api.post("/jobs/lease", {"queues_b64": ["/wA="], "count": 2})
+    assert [each["queue_b64"] for each in found["jobs"]] == ["/wA=", "/wA="]
+    for wrong in ({"queues_b64": ["?"]}, {"queues_b64": [""]}, {"queues": ["\udcff"]}):
+        assert (await api.post("/jobs/lease", wrong, 400))["code"] == "INVALID"
 
 
 async def test_what_does_not_exist_is_not_found(nursery: trio.Nursery) -> None:
     api = await program(nursery)
 
-    assert (await api.get("/queues/none", 404))["code"] == "NOQUEUE"
-    gone = "/jobs/D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"
-    assert (await api.get(gone, 404))["code"] == "NOJOB"
-    assert (await api.get("/nothing", 404))["code"] == "NOPATH"
-    assert (await api.get("/queues/", 404))["code"] == "NOPATH"
-    assert (await api.get("/jobs/x", 404))["code"] == "NOPATH"
+    gone = "D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"
+    for path, code in (
+        ("/queues/none", "NOQUEUE"),
+        (f"/jobs/{gone}", "NOJOB"),
+        (f"/flows/{gone}", "NOFLOW"),
+        ("/nothing", "NOPATH"),
+        ("/queues/", "NOPATH"),
+    ):
+        problem = await api.get(path, 404)
+        assert problem["code"] == code
+        assert problem["advice"]
+
+
+async def test_an_id_that_is_none_is_invalid(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+
+    for path in ("/jobs/nope", "/jobs/D-1/timeline", "/flows/x%2Fy"):
+        problem = await api.get(path, 400)
+        assert (problem["code"], problem["name"]) == ("INVALID", "id")
+        assert "the id of a job" in problem["advice"]
+    assert (await api.post("/jobs/nope/ack", status=400))["name"] == "id"
 
 
 async def test_a_mistake_names_the_value_and_what_it_must_be(nursery: trio.Nursery) -> None:
@@ -144,6 +175,8 @@ async def test_a_mistake_names_the_value_and_what_it_must_be(nursery: trio.Nurse
         ("older=-1", "older", -1),
         ("colour=red", "colour", "red"),
         ("text=", "text", ""),
+        ("limit=1&state=dead&limit=1", "limit", "1"),
+        ("queue=a&queue=b", "queue", "b"),
     ):
         problem = await api.get(f"/jobs?{query}", 400)
         assert (problem["code"], problem["name"], problem["value"]) == ("INVALID", name, value)
