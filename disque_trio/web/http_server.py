@@ -206,6 +206,9 @@ _CROWDED: Final = ProblemError(
 _LATE: Final = ProblemError(
     408, "TIMEOUT", "the request did not arrive in time", "send its head and its body at once"
 )
+_TWO_LENGTHS: Final = ProblemError(
+    400, "HTTP", "Content-Length and Transfer-Encoding are both given", "send one of them"
+)
 _ADVICE: Final = {
     431: f"the head of a request has at most {counted(MOST_BYTES, 'byte')}",
     501: "send Content-Length, or Transfer-Encoding: chunked",
@@ -283,6 +286,8 @@ class Connection:
         if not isinstance(head, h11.Request):
             return None
         headers, target = dict(head.headers), head.target.decode("ascii")
+        if headers.keys() >= {b"transfer-encoding", b"content-length"}:
+            raise _TWO_LENGTHS  # a proxy may take the other one, and so find other requests
         if absolute := _ABSOLUTE.fullmatch(target):
             headers[b"host"], target = absolute[1].encode(), absolute[2]
         path, _, query = target.partition("?")

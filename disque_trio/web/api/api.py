@@ -20,7 +20,7 @@ from disque_trio.web.audit import Audit
 from disque_trio.web.auth import Authenticator
 from disque_trio.web.messages import JSON, Expected, Request, Response
 from disque_trio.web.pieces import encoded_in_turns
-from disque_trio.web.roles import NOBODY, User
+from disque_trio.web.roles import CHANGES, NOBODY, User
 from disque_trio.web.source import Source
 from disque_trio.web.subscriptions import Broker
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan
@@ -119,7 +119,7 @@ class Api:
                 403, "FOREIGN", "the request comes from a page of another site",
                 "programs send Authorization, and neither Origin nor Sec-Fetch-Site",
             )  # fmt: skip
-        if user.is_reading and route.method != "GET":
+        if user.is_reading and route.right in CHANGES:
             raise ProblemError(403, "READONLY", "this port only reads", "see 'web-read-only'")
         if not user.may(route.right):
             raise ProblemError(
@@ -138,6 +138,11 @@ class Api:
                 415, "MEDIATYPE", f"the body is {kind.decode('latin-1') or 'of no type'}",
                 f"send Content-Type: application/json{' or application/octet-stream' * has_raw}",
             )  # fmt: skip
+        coding = request.headers.get(b"content-encoding", b"identity").decode("latin-1")
+        if route.has_body and coding.lower() != "identity":
+            raise ProblemError(
+                415, "CODING", f"the body is encoded: {coding}", "send it without Content-Encoding"
+            )
         if length.isdigit() and int(length) > most:
             raise too_large(most)
         return most

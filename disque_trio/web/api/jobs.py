@@ -247,7 +247,7 @@ def _verbs() -> Sequence[Route]:
     for name, (verb, about, fields) in _VERBS.items():
         of_both: Json = {
             "method": "POST", "about": about, "right": JOBS, "answer": _of_jobs(verb),
-            "reply": _COUNT, "problems": (409, 422, 502, 503, 504),
+            "reply": _COUNT, "has_conflicts": True,
         }  # fmt: skip
         found += [
             Route(path=f"/jobs/{name}", name=f"{name}All", body=(_DELIVERIES, *fields), **of_both),
@@ -267,14 +267,13 @@ _LEASED: Final = record(
     additional_deliveries=WHOLE, attempt=WHOLE, lease_s=maybe(NUMBER), left_s=maybe(NUMBER),
     age_s=maybe(NUMBER), priority=WHOLE, group=maybe(TEXT), key=maybe(TEXT),
 )  # fmt: skip
-_OF_ADDING: Final = (409, 422, 429, 502, 503, 504)
 ROUTES: Final[Sequence[Route]] = (
     Route(
         method="POST", path="/queues/{queue}/jobs", name="addJob", right=JOBS,
         about="ADDJOB. With a content type other than application/json the body is that of the "
         "job, and the options are in the query.",
         answer=_add, places=(QUEUE,), query=(*OPTIONS, TIMEOUT), body=(BODY, *OPTIONS, TIMEOUT),
-        has_raw=True, most=LARGE, reply=record(id=TEXT), status=201, problems=_OF_ADDING,
+        has_raw=True, most=LARGE, reply=record(id=TEXT), status=201, has_conflicts=True,
     ),
     Route(
         method="POST", path="/jobs", name="addJobs", right=JOBS,
@@ -288,7 +287,6 @@ ROUTES: Final[Sequence[Route]] = (
             ),
         ),
         most=LARGE, reply=record(jobs=many(OBJECT), failed=WHOLE),
-        problems=_OF_ADDING,
     ),
     Route(
         method="POST", path="/jobs/lease", name="lease", right=JOBS,
@@ -306,12 +304,12 @@ ROUTES: Final[Sequence[Route]] = (
                 schema=seconds(0, WAIT_S), default=0,
             ),
         ),
-        waits=True, reply=record(jobs=many(_LEASED)), problems=(422, 502, 503, 504),
+        waits=True, reply=record(jobs=many(_LEASED)),
     ),
     *_verbs(),
     Route(
         method="POST", path="/jobs/{id}/working", name="renew", right=JOBS,
         about="WORKING: begin the lease anew.", answer=_renew, places=(_DELIVERY,),
-        reply=record(lease_s=WHOLE), problems=(404, 409, 422, 502, 503, 504),
+        reply=record(lease_s=WHOLE), has_conflicts=True,
     ),
 )  # fmt: skip

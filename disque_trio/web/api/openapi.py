@@ -16,7 +16,7 @@ _ABOUT: Final = (
     "What the pages of the console show and do, and jobs for programs without a Redis client. "
     "docs/http.md has examples."
 )
-_OF_ALL: Final = (400, 401, 403, 404, 405, 408, 413, 415, 421, 422, 429, 431, 501, 502, 503)
+_OF_ALL: Final = (400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 431, 501, 502, 503, 504)
 """Errors that every route may answer."""
 _PROBLEM: Final = record(type=TEXT, title=TEXT, status=WHOLE, code=TEXT, detail=TEXT, advice=TEXT)
 
@@ -79,13 +79,14 @@ def _body(route: Route) -> Json:
     content: dict[str, Any] = {"application/json": {"schema": schema}}
     if route.has_raw:
         content["application/octet-stream"] = {"schema": {}}
-    return {"required": "required" in schema or "allOf" in schema, "content": content}
+    is_needed = not schema.keys().isdisjoint(("required", "oneOf", "allOf"))
+    return {"required": is_needed, "content": content}
 
 
 def _responses(route: Route) -> Json:
     good = {"description": "Done.", "content": {"application/json": {"schema": route.reply}}}
     problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     found: Json = {str(route.status): good}
-    for status in sorted({*_OF_ALL, *route.problems}):
+    for status in sorted([*_OF_ALL, *[409] * route.has_conflicts, *[415] * route.has_body]):
         found[str(status)] = {"description": HTTPStatus(status).phrase, "content": problem}
     return found

@@ -139,7 +139,7 @@ def _route(operation: Operation) -> Route:
         answer=_runs(operation, fields),
         body=(arguments, *[_FILTER] * is_of_jobs, *_MORE),
         body_rules=(_ID_OR_FILTER,) * is_of_jobs,
-        problems=(409, 422),
+        has_conflicts=True,
         reply=record(
             operation=TEXT, target=TEXT, says=TEXTS, failed=TEXTS, unasked=TEXTS,
             count=WHOLE, details=many(OBJECT), confirm=maybe(TEXT),

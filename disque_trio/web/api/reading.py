@@ -287,12 +287,11 @@ ROUTES: Final[Sequence[Route]] = (
             ),
             CURSOR,
         ),
-        problems=(422,),
         reply=_answer(total=WHOLE, queues=many(QUEUE_ROW), next=maybe(TEXT)),
     ),
     _reads(
         "/queues/{queue}", "queue", "One queue, with its oldest, youngest and delayed jobs.",
-        _queue, places=(QUEUE,), query=(_BODIES,), problems=(404,),
+        _queue, places=(QUEUE,), query=(_BODIES,),
         reply=_answer(
             queue=QUEUE_ROW, oldest=many(_LISTED_JOB), youngest=many(_LISTED_JOB),
             delayed=many(_LISTED_JOB), series=by_name(_POINTS),
@@ -302,13 +301,13 @@ ROUTES: Final[Sequence[Route]] = (
         "/jobs", "jobs",
         "Jobs that fit all filters, those that were added first first; 1,000 at most, and `is_cut` "
         "says whether there may be more.",
-        _jobs, query=(*FILTERS, _LIMIT, CURSOR), problems=(422,),
+        _jobs, query=(*FILTERS, _LIMIT, CURSOR),
         reply=_answer(jobs=many(JOB), next=maybe(TEXT), is_cut=FLAG),
     ),
     _reads(
         "/jobs/{id}", "job",
         "One job: its state, its copies, and what it survives; or how it has ended.", _job,
-        places=(ID,), problems=(404,),
+        places=(ID,),
         reply=_answer(
             id=TEXT, summary=JOB, copies=many(OBJECT), holders=many(OBJECT), facts=OBJECT,
             explain=TEXTS, result=maybe(_RESULT), **_BODY,
@@ -329,7 +328,7 @@ ROUTES: Final[Sequence[Route]] = (
         "/flows/{id}", "flow",
         "One flow: its members in order; `after` has the first and the last of those that each "
         "waits for.",
-        _flow, places=(ID,), problems=(404,),
+        _flow, places=(ID,),
         reply=_answer(**_FLOW, members=many(_MEMBER), coordinator=maybe(JOB)),
     ),
     _reads(

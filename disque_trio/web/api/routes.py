@@ -31,6 +31,7 @@ _HOLE: Final = re.compile(r"\{(\w+)\}")
 _JOB: Final = r"D-[0-9a-f]{8}-(?:[A-Za-z0-9+/]|%2[FfBb]){24}-[0-9a-f]{4}(?:(?:@|%40)[^/]*)?"
 """In a path: the `/` that an id may have needs no escape, for its length is known."""
 _SOME: Final = "[^/]+"
+_UNESCAPED: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 @attrs.frozen
@@ -85,8 +86,8 @@ class Route:
     """May the body be the bytes of a job, with the fields in the query?"""
     reply: Schema = attrs.Factory(dict)
     status: int = 200
-    problems: tuple[int, ...] = ()
-    """Statuses of errors beside those that every route has."""
+    has_conflicts: bool = False
+    """May it be refused for what has become of a job, or because it must be meant (409)?"""
     most: int = SMALL
     waits: bool = False
     """May it take long? Then it ends when the other side hangs up."""
@@ -120,7 +121,7 @@ class Route:
         self, found: Mapping[str, str], query: str, kind: bytes, body: bytes, user: Any, ip: str
     ) -> Call:
         """The values of a request. Raises `ProblemError`."""
-        values = {each.name: read(_text(found[each.name]), each) for each in self.places}
+        values = {each.name: read(_text(found[each.name], each.name), each) for each in self.places}
         is_raw = self.has_raw and kind != JSON
         values |= self._queried(query)
         if self.has_body and not is_raw:
@@ -131,7 +132,8 @@ class Route:
         known, told = {each.name: each for each in self.query}, {}
         for pair in filter(None, query.split("&")):
             name, _, value = pair.partition("=")
-            name, text = _text(name, plus=True), _text(value, plus=True)
+            name = _text(name.replace("+", " "), name)
+            text = _text(value.replace("+", " "), name)
             if name not in known:
                 names = ", ".join(known) or "none"
                 raise ProblemError.invalid(name, text, f"the parameters here are: {names}")
@@ -141,9 +143,10 @@ class Route:
         return filled(told, self.query_schema)
 
 
-def _text(part: str, *, plus: bool = False) -> str:
-    data = unquote_to_bytes(part.replace("+", " ") if plus else part)
-    return data.decode("utf-8", "surrogateescape")
+def _text(part: str, name: str) -> str:
+    if _UNESCAPED.search(part):
+        raise ProblemError.invalid(name, part, "write a percent sign as %25")
+    return unquote_to_bytes(part).decode("utf-8", "surrogateescape")
 
 
 def _object(body: bytes) -> Json:

@@ -114,7 +114,9 @@ def closed(fields: Sequence[Field], *rules: Schema, is_loose: bool = False) -> S
     schema: Schema = {
         "type": "object", "properties": properties, "additionalProperties": False
     }  # fmt: skip
-    return schema | ({"required": needed} if needed else {}) | ({"allOf": all_of} if all_of else {})
+    if needed:
+        schema["required"] = needed
+    return schema | (all_of[0] if len(all_of) == 1 else {"allOf": all_of} if all_of else {})
 
 
 def one_given(*names: str) -> Schema:
@@ -163,7 +165,7 @@ def filled(given: Json, schema: Schema, prefix: str = "") -> Json:
     """The same with the defaults of what is missing. Raises `ProblemError` if that has none, and
     for a value that is given twice."""
     known = schema["properties"]
-    rules = [each["oneOf"] for each in schema.get("allOf", ()) if "oneOf" in each]
+    rules = [each["oneOf"] for each in [schema, *schema.get("allOf", ())] if "oneOf" in each]
     choices = [[each["required"][0] for each in rule] for rule in rules]
     for names in [*([each] for each in schema.get("required", ())), *choices]:
         if not given.keys() & set(names):

@@ -92,6 +92,11 @@ async def test_a_body_must_be_json_unless_it_is_that_of_a_job(nursery: trio.Nurs
         ("/jobs", "X: y"),
     ):
         told(await api.ask(path, kind, method="POST", body=b"{}"), 415)
+    for kind in (JSON, "Content-Type: application/octet-stream"):
+        zipped = await api.ask(
+            "/queues/q/jobs", kind, "Content-Encoding: gzip", method="POST", body=b"{}"
+        )
+        assert told(zipped, 415)["code"] == "CODING"
     for body in (b"{", b"[]", b'"x"', b'{"queues":NaN}', b"[" * 50_000, b"\xff"):
         problem = told(await api.ask("/jobs/lease", JSON, method="POST", body=body), 400)
         assert problem["code"] in ("JSON", "INVALID")

@@ -177,10 +177,13 @@ async def test_a_mistake_names_the_value_and_what_it_must_be(nursery: trio.Nurse
         ("text=", "text", ""),
         ("limit=1&state=dead&limit=1", "limit", "1"),
         ("queue=a&queue=b", "queue", "b"),
+        ("queue=100%", "queue", "100%"),
+        ("text=%4", "text", "%4"),
     ):
         problem = await api.get(f"/jobs?{query}", 400)
         assert (problem["code"], problem["name"], problem["value"]) == ("INVALID", name, value)
         assert problem["advice"]
+    assert (await api.get("/queues/100%zz", 400))["name"] == "queue"
     for cursor in ("x", "W10", "MQ", "e30", "WzEsMl0", "%ff"):
         status = 400 if cursor == "%ff" else 422
         await api.get(f"/jobs?cursor={cursor}", status)
