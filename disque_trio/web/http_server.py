@@ -206,6 +206,10 @@ _CROWDED: Final = ProblemError(
 _LATE: Final = ProblemError(
     408, "TIMEOUT", "the request did not arrive in time", "send its head and its body at once"
 )
+_STOPPING: Final = ProblemError(
+    503, "STOPPING", "the node stops", "ask another node", retry_after(1)
+)
+"""The answer to a request that waits."""
 _TWO_LENGTHS: Final = ProblemError(
     400, "HTTP", "Content-Length and Transfer-Encoding are both given", "send one of them"
 )
@@ -329,13 +333,21 @@ class Connection:
         if not due.waits:
             return await due.answer(request)
         found: list[Response] = []
-        with self.aside():
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._notice_end, nursery.cancel_scope)
-                found.append(await due.answer(request))
-                for _ in range(2):  # one for the loop to notice an end, one for the task above
-                    await trio.lowlevel.checkpoint()
-                nursery.cancel_scope.cancel()
+        try:
+            with self.aside():
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._notice_end, nursery.cancel_scope)
+                    found.append(await due.answer(request))
+                    for _ in range(2):  # one for the loop to notice an end, one for the task above
+                        await trio.lowlevel.checkpoint()
+                    nursery.cancel_scope.cancel()
+        except* trio.Cancelled:
+            for response in found:
+                await self._return(response)
+            with trio.move_on_after(LINGER_S, shield=True):
+                self.is_brief = True
+                await self._say(_STOPPING.response())
+            raise
         if self._is_gone:
             for response in found:
                 await self._return(response)

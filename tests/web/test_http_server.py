@@ -11,7 +11,7 @@ import trio.testing
 
 from disque_trio.web import http_server
 from disque_trio.web.http_server import Connection
-from disque_trio.web.messages import Request, Response
+from disque_trio.web.messages import Expected, Request, Response
 from tests.web.asking import Answer, everything, taken_apart, web
 
 GET = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -161,6 +161,35 @@ async def test_a_request_that_stalls_is_told_so(
 
     assert trio.current_time() - began <= http_server.HEAD_S + http_server.LINGER_S
     problem(taken_apart(await everything(stream)), 408)
+
+
+async def test_a_request_that_waits_is_answered_when_the_node_stops(
+    nursery: trio.Nursery,
+) -> None:
+    ours, theirs = trio.testing.memory_stream_pair()
+    begun = trio.Event()
+
+    async def wait(_: Request) -> Response:
+        begun.set()
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async def begin(_: Request) -> Expected:
+        await trio.lowlevel.checkpoint()
+        return Expected(0, wait, waits=True)
+
+    async def stop() -> None:
+        await ours.send_all(GET)
+        await begun.wait()
+        scope.cancel()
+
+    nursery.start_soon(stop)
+    with trio.CancelScope() as scope:
+        await Connection(theirs, "127.0.0.1", wait, begin).run()
+    await theirs.aclose()
+
+    assert scope.cancelled_caught
+    problem(taken_apart(await everything(ours)), 503)
 
 
 async def test_a_request_that_drips_has_no_more_time_than_others(

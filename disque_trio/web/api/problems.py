@@ -89,7 +89,9 @@ _CODES: Final[Mapping[str, _Meaning]] = {
     "DUPLICATE": _Meaning(409, "wait until that job has ended, or give if_exists"),
     "MAXLEN": _Meaning(429, "the queue is full: try again later, or start more workers", 5),
     "PAUSED": _Meaning(503, "the queue is paused for input: try again later", 5),
-    "NOREPL": _Meaning(503, "too few nodes confirmed it: try again, or give a smaller sync", 1),
+    "NOREPL": _Meaning(
+        503, "try again, or give a smaller replicate or sync: too few nodes confirm", 1
+    ),
     "OOM": _Meaning(503, "the node has no memory for new jobs: try another one", 5),
     "MISCONF": _Meaning(503, "the node cannot write its append-only file: try another one", 5),
     "LOADING": _Meaning(503, "the node is loading its append-only file: try again later", 5),
