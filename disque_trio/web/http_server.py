@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from http import HTTPStatus
 from typing import Final
 
 import attrs
@@ -414,7 +415,8 @@ class Connection:
             headers += [(b"Content-Type", response.kind), (b"Content-Length", length)]
         given = {name for name, _ in headers}
         headers += [each for each in _FOR_ALL if each[0] not in given]
-        head = h11.Response(status_code=response.status, headers=headers)
+        reason = HTTPStatus(response.status).phrase.encode()
+        head = h11.Response(status_code=response.status, headers=headers, reason=reason)
         data = self.http.send(head) or b""
         body = b"" if is_head or response.status == 304 else response.body
         with trio.fail_after(SEND_S):

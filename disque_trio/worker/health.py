@@ -1,6 +1,7 @@
 """Answers HTTP requests about a worker, in its event loop: `--health` (docs/worker-process.md)."""
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -19,6 +20,8 @@ PATIENCE_S: Final = 5.0
 LONGEST: Final = 8192
 """Of a request, in bytes."""
 _PAUSE_S: Final = 1.0
+_HOST: Final = re.compile(rb"(?i)\Ahttps?://[^/?]*")
+"""A request target may begin with it (RFC 9112, 3.2.2)."""
 _BROKEN: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 _log: Final = logging.getLogger("disque_trio.worker")
 
@@ -91,20 +94,25 @@ async def _head(stream: ByteStream) -> bytes:
 
 def answer(known: Mapping[str, Page], head: bytes) -> bytes:
     """The answer to a request. The connection ends after it."""
+    return _reply(*_found(known, head), has_body=not head.startswith(b"HEAD "))
+
+
+def _found(known: Mapping[str, Page], head: bytes) -> tuple[HTTPStatus, bytes, str]:
     words = head.split(b"\r\n", 1)[0].split(b" ")
     if len(head) > LONGEST or len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-        return _reply(HTTPStatus.BAD_REQUEST, b'{"error":"this is no request of HTTP 1"}', JSON)
+        return HTTPStatus.BAD_REQUEST, b'{"error":"this is no request of HTTP 1"}', JSON
     method, target, _ = words
-    page = known.get(target.partition(b"?")[0].decode("latin-1"))
+    path = _HOST.sub(b"", target).partition(b"?")[0] or b"/"
+    page = known.get(path.decode("latin-1"))
     if method not in (b"GET", b"HEAD"):
-        return _reply(HTTPStatus.METHOD_NOT_ALLOWED, b'{"error":"GET and HEAD only"}', JSON)
+        return HTTPStatus.METHOD_NOT_ALLOWED, b'{"error":"GET and HEAD only"}', JSON
     if page is None:
         said = write({"error": "no such page", "pages": [*known]}, "json")
-        return _reply(HTTPStatus.NOT_FOUND, said, JSON)
-    return _reply(*page(), has_body=method == b"GET")
+        return HTTPStatus.NOT_FOUND, said, JSON
+    return page()
 
 
-def _reply(status: HTTPStatus, body: bytes, kind: str, *, has_body: bool = True) -> bytes:
+def _reply(status: HTTPStatus, body: bytes, kind: str, *, has_body: bool) -> bytes:
     allow = "Allow: GET, HEAD\r\n" if status is HTTPStatus.METHOD_NOT_ALLOWED else ""
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n{allow}"

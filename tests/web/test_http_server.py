@@ -51,6 +51,14 @@ async def test_requests_are_answered_one_after_the_other(nursery: trio.Nursery) 
     await ended.wait()
 
 
+async def test_a_status_has_its_words(nursery: trio.Nursery) -> None:
+    stream, _ = await talk(nursery)
+
+    await stream.send_all(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+
+    assert (await everything(stream)).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 async def test_head_has_the_length_and_no_body(nursery: trio.Nursery) -> None:
     stream, _ = await talk(nursery)
 

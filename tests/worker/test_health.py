@@ -66,6 +66,8 @@ def report(*, healthy: bool) -> Report:
     ("request_line", "status"),
     [
         (b"GET /health HTTP/1.1", b"503 Service Unavailable"),
+        (b"GET http://x:1/live?y HTTP/1.1", b"200 OK"),
+        (b"GET HTTP://x HTTP/1.1", b"503 Service Unavailable"),
         (b"GET / HTTP/1.0", b"503 Service Unavailable"),
         (b"GET /live HTTP/1.1", b"200 OK"),
         (b"GET /etc/passwd HTTP/1.1", b"404 Not Found"),
@@ -85,12 +87,13 @@ def test_a_status_for_each_request(request_line: bytes, status: bytes) -> None:
     assert b"Content-Length: %d" % len(body) in head
 
 
-def test_a_head_request_gets_no_body() -> None:
-    said = answer(
-        pages(lambda: report(healthy=True), RunTimes(lambda: 0.0)), b"HEAD /health HTTP/1.1\r\n\r\n"
-    )
+@pytest.mark.parametrize(("path", "status"), [(b"/health", b"200 OK"), (b"/x", b"404 Not Found")])
+def test_a_head_request_gets_no_body(path: bytes, status: bytes) -> None:
+    known = pages(lambda: report(healthy=True), RunTimes(lambda: 0.0))
 
-    assert said.startswith(b"HTTP/1.1 200 OK\r\n")
+    said = answer(known, b"HEAD " + path + b" HTTP/1.1\r\n\r\n")
+
+    assert said.startswith(b"HTTP/1.1 " + status + b"\r\n")
     assert said.endswith(b"\r\n\r\n")
 
 
