@@ -102,6 +102,12 @@ class NodeFacts:
         return self.info.get("loading", "0") != "0"
 
     @property
+    def can_record(self) -> bool:
+        """Can it write its append-only file, or has none? Otherwise it refuses most commands."""
+        states = (self.info.get("aof_file_status"), self.info.get("aof_last_write_status"))
+        return all(state in (None, "ok") for state in states)
+
+    @property
     def version(self) -> str:
         """Its version, and the number of its formats, as far as it announces one."""
         name = self.info.get("disque_version", "?")[:VERSION_SIZE]

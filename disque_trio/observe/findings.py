@@ -37,7 +37,7 @@ def findings(
 ) -> list[Finding]:
     """All of them, the worst first; of the same level, refusals, then by what is at stake."""
     names = {each.where: each.name for each in nodes}
-    of_nodes = node_checks.judge(list(nodes))
+    of_nodes = node_checks.judge(list(nodes), _closed(counts))
     return ordered([*of_nodes, *of_queues(counts, names), *of_workers(workers)])
 
 
@@ -124,6 +124,14 @@ _STOPPED: Final = _Kind(
     "paused",
     "queues resume",
 )
+_CLOSED: Final = _Kind(
+    "paused",
+    "is paused: {more}; {jobs} waiting, the oldest {age}, and no client waits for them",
+    "{count} queues are paused, and nobody takes from them: {jobs}, the oldest {age}",
+    "disque-trio queues resume ends the pause; start workers for what has been added",
+    "paused",
+    "queues resume",
+)
 _SLOW: Final = _Kind(
     "slow",
     "{jobs}, the oldest {age}; its workers do not keep up",
@@ -171,8 +179,8 @@ def of_queues(counts: QueueCounts, names: Mapping[str, str]) -> Iterator[Finding
     """Those of a count of the queues. `names` has the nodes by address."""
     behind = _behind(counts, names)
     yield from _told(behind)
-    stopped = {each.name for kind, queues in behind if kind is _STOPPED for each in queues}
-    yield from _told(_others(counts, stopped, names))
+    told = {each.name for kind, queues in behind if kind in (_STOPPED, _CLOSED) for each in queues}
+    yield from _told(_others(counts, told, names))
     more = len(counts.behind_names) - len(counts.behind.ranks)
     if more > 0:
         have = counted(more, "more queue has", "more queues have")
@@ -212,7 +220,7 @@ def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Findin
         more=queues[0].more,
     )
     stake = sum(each.stake for each in queues)
-    is_old = kind in (_ALONE, _STOPPED, _SLOW, _LIMITED)
+    is_old = kind in (_ALONE, _STOPPED, _CLOSED, _SLOW, _LIMITED)
     is_one = len(queues) == 1 and kind.operation
     grade = note if kind.is_note else warning
     return grade(
@@ -243,10 +251,21 @@ def _behind(counts: QueueCounts, names: Mapping[str, str]) -> list[tuple[_Kind, 
             kind, more = _STOPPED, _sides(counts, name, names)
         elif limits := waits_for(parts):
             kind, more = _LIMITED, str(limits)
-        elif any(one.out_s for one in each):
+        elif any(one.out_s or one.stats.leased for one in each):
             kind = _SLOW
+        elif any(one.stats.pause == "in" for one in each):
+            kind, more = _CLOSED, _sides(counts, name, names)
         found.setdefault(kind.name, (kind, []))[1].append(_Queue(name, jobs, age, more))
     return list(found.values())
+
+
+def _closed(counts: QueueCounts) -> list[str]:
+    """Queues that are paused in input at a node, which takes no copies of their jobs."""
+    return [
+        name
+        for name in counts.paused
+        if any(one.stats.pause in ("in", "all") for one in counts.parts[name].values())
+    ]
 
 
 def _sides(counts: QueueCounts, name: str, names: Mapping[str, str]) -> str:
@@ -257,9 +276,9 @@ def _sides(counts: QueueCounts, name: str, names: Mapping[str, str]) -> str:
 
 
 def _others(
-    counts: QueueCounts, stopped: Collection[str], names: Mapping[str, str]
+    counts: QueueCounts, told: Collection[str], names: Mapping[str, str]
 ) -> Iterator[tuple[_Kind, list[_Queue]]]:
-    """Of the paused queues those that are not `stopped`, which are told of already."""
+    """Of the paused queues those that are not `told` of already."""
 
     def queues(names: Sequence[str], jobs: Callable[[str], int]) -> list[_Queue]:
         return [_Queue(name, jobs(name), 0.0) for name in names]
@@ -298,7 +317,7 @@ def _others(
                 delayed=total("delayed")(each.name),
             )
             for each in queues(
-                [name for name in counts.paused if name not in stopped], total("length")
+                [name for name in counts.paused if name not in told], total("length")
             )
         ],
     )

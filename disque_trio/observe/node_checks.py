@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -27,15 +27,15 @@ _NAMED: Final = 10
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
-def judge(nodes: list[NodeFacts]) -> list[Finding]:
-    """All findings about a cluster."""
+def judge(nodes: list[NodeFacts], closed: Sequence[str] = ()) -> list[Finding]:
+    """All findings about a cluster. `closed` are the queues that are paused in input."""
     found: list[Finding] = []
     nodes = [attrs.evolve(node, where=node.label) for node in nodes]
     well = [node for node in nodes if not node.error and not node.is_loading]
-    failed = _failed(well)
+    told = {*_failed(well), *_left(well, nodes)}
     for node in nodes:
-        if node.error and node.id in failed:
-            pass  # that others hold it for failed says more: `_members`
+        if node.error and node.id in told:
+            pass  # what others know of it says more: `_members`
         elif node.error:
             found.append(
                 problem(node.where, node.error, node.advice, kind="silent", since=node.error_since)
@@ -47,7 +47,7 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
             found += _standstill(node)
             found += [*_memory(node), *_disk(node), *_jobs(node)]
     if well:
-        found += [*refusals.requests(well), *_lacking(well), *_delayed(well)]
+        found += [*refusals.requests(well, closed), *_lacking(well, closed), *_delayed(well)]
         found += [*_members(well, nodes), *_one_way(well), *_clocks(well), *zones_of(well)]
         found += _limits(well)
         found += _versions([node for node in nodes if not node.error])
@@ -269,7 +269,7 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
         yield note(node.where, f"{syncs} took longer than planned")
 
 
-def _lacking(well: list[NodeFacts]) -> Iterator[Finding]:
+def _lacking(well: list[NodeFacts], closed: Sequence[str]) -> Iterator[Finding]:
     """Jobs with too few copies, over all nodes: of the holders that are left, one counts a job."""
     if under := sum(node.number("under_replicated_jobs") for node in well):
         off = [node.where for node in well if node.config.get("replica-repair-after") == "0"]
@@ -277,9 +277,9 @@ def _lacking(well: list[NodeFacts]) -> Iterator[Finding]:
             "the cluster",
             f"{_jobs_that(under, 'has', 'have')} fewer holders than REPLICATE asks for",
             f"repair is off at {', '.join(off)}: set replica-repair-after" if off
-            else "start the nodes that are gone. After replica-repair-after seconds copies are "
-            "made, if there are nodes to take them: add some, or CLUSTER FORGET those that are "
-            "gone for good",
+            else f"{refusals.resuming(closed)}start the nodes that are gone. After "
+            "replica-repair-after seconds copies are made, if there are nodes to take them: add "
+            "some, or CLUSTER FORGET those that are gone for good",
             kind="under-replicated", stake=float(under),
         )  # fmt: skip
 
@@ -340,10 +340,16 @@ def _failed(well: list[NodeFacts]) -> set[str]:
     return {id for id, told in flags.items() if "fail" in told and "noaddr" not in told}
 
 
+def _left(well: list[NodeFacts], nodes: list[NodeFacts]) -> set[str]:
+    """Nodes that were leaving and do not answer any more."""
+    leaving = {peer.id for node in well for peer in node.peers if "leaving" in peer.flags}
+    return leaving & ({node.id for node in nodes if node.error} | _failed(well))
+
+
 def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]:
     names = {node.id: node.where for node in nodes}
     errors = {node.id: f"; {node.error}" for node in nodes if node.error}
-    failed = _failed(well)
+    failed, left = _failed(well), _left(well, nodes)
     loading = {node.id for node in nodes if node.is_loading}
     known = {peer.id: peer for node in well for peer in node.peers}
     for peer_id, peer in known.items():
@@ -357,6 +363,17 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
                 where,
                 f"the address of node {peer_id} is unknown: another node answers at its last one",
                 f"if it is gone for good: CLUSTER FORGET {peer_id} on every node",
+            )
+        elif peer_id in left:
+            yield warning(
+                where,
+                "it was leaving, and does not answer" + _silent_for(well, peer_id),
+                f"if it was stopped: CLUSTER FORGET {peer_id} on every node; jobs that it had not "
+                "given away yet get new copies then",
+                kind="left",
+                since=_heard(well, peer_id),
+                operation="nodes forget",
+                args={"node": peer_id},
             )
         elif peer_id in failed:
             yield problem(
@@ -379,7 +396,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
             )
         if any("handshake" in flags for flags in thoughts):
             yield note(where, "is about to join")
-        if any("leaving" in flags for flags in thoughts):
+        if peer_id not in left and any("leaving" in flags for flags in thoughts):
             yield note(
                 where,
                 "is leaving: stop it when its INFO jobs shows no registered_jobs",

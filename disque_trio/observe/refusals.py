@@ -8,6 +8,7 @@ import attrs
 
 from disque_trio.observe.cluster import NodeFacts
 from disque_trio.observe.finding import ANEW, Finding, note, problem, spelled, warning
+from disque_trio.observe.values import readable
 from disque_trio.statemachine.refusals import REFUSALS
 from disque_trio.terminal.counting import counted
 
@@ -106,9 +107,10 @@ class _Refused:
     """Since the last one."""
 
 
-def requests(nodes: Sequence[NodeFacts]) -> Iterator[Finding]:
+def requests(nodes: Sequence[NodeFacts], closed: Sequence[str] = ()) -> Iterator[Finding]:
     """Requests that were refused for want of nodes, memory and so on: one finding for each cause,
-    with the nodes that go on refusing; those of long ago are a note."""
+    with the nodes that go on refusing; those of long ago are a note. `closed` are the queues that
+    are paused in input."""
     found: dict[tuple[str, bool], list[_Refused]] = {}
     for node in nodes:
         since, lately = (
@@ -122,7 +124,21 @@ def requests(nodes: Sequence[NodeFacts]) -> Iterator[Finding]:
             each = _Refused(node.where, count, began, last - began, max(now - last, 0))
             found.setdefault((code, each.ago_s > RECENT_S), []).append(each)
     for (code, is_past), refused in found.items():
-        yield _of_cause(code, refused, is_past=is_past)
+        made = _of_cause(code, refused, is_past=is_past)
+        if code == "NOREPL" and not is_past:
+            made = attrs.evolve(made, advice=resuming(closed) + made.advice)
+        yield made
+
+
+def resuming(closed: Sequence[str]) -> str:
+    """The first advice where jobs lack copies, as long as queues are paused in input."""
+    if not closed:
+        return ""
+    names = f'"{readable(closed[0])}"' + (f" and {len(closed) - 1:,} more" * (len(closed) > 1))
+    return (
+        f"a node where a queue is paused in input takes no copies of its jobs: disque-trio queues "
+        f"resume ends the pause of {names}. If that is not it, "
+    )
 
 
 def _of_cause(code: str, refused: Sequence[_Refused], *, is_past: bool) -> Finding:

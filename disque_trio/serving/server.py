@@ -229,7 +229,10 @@ def assemble(
     try:
         store.save(nodes_text(machine.state, handshakes=False))
     except OSError as error:
-        raise NodesConfError(f"cannot write the node table: {error}") from None
+        raise NodesConfError(
+            f"cannot write the node table {config.cluster_config_file}: {error.strerror}; make "
+            "room, or let the node's user write in its directory"
+        ) from None
     journal = Journal(JournalDisk(config.appendfilename), machine.state, log)
     node = Node(machine, clock, event_loop, store, host, log, journal, Resolver())
     if config.spill_directory:

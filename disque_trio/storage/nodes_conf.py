@@ -8,6 +8,7 @@ file always finds a complete and locked one.
 import contextlib
 import fcntl
 import os
+import stat
 import threading
 
 from disque_trio.statemachine.cluster import HostName, Peer
@@ -102,6 +103,9 @@ def _open_locked(path: str) -> int:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
         except OSError as error:
             raise NodesConfError(f"cannot open {path}: {error.strerror}") from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise NodesConfError(f"{path} is no regular file")
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             tighten(descriptor)

@@ -42,6 +42,7 @@ def told(counts: QueueCounts) -> list[str]:
     [
         ("none", "nobody takes from it: no client waits for its jobs"),
         ("out", "nobody takes from it, for its deliveries are stopped: out at n1"),
+        ("all", "nobody takes from it, for its deliveries are stopped: all at n1"),
     ],
 )
 def test_a_queue_that_is_stuck_says_why_once(pause: str, why: str) -> None:
@@ -51,10 +52,47 @@ def test_a_queue_that_is_stuck_says_why_once(pause: str, why: str) -> None:
     assert told(seen) == [f'queue "mail": 10 jobs, the oldest 3 min; {why}']
 
 
+def test_a_queue_paused_in_input_is_resumed_before_workers_are_started() -> None:
+    seen = counts()
+    seen._note("mail", "n1", behind(), 0.0)
+    seen._note("mail", "n2", NOTHING._replace(pause="in"), 0.0)
+
+    (found,) = findings([], seen)
+
+    assert found.what == (
+        "is paused: in at n2; 10 jobs waiting, the oldest 3 min, and no client waits for them"
+    )
+    assert found.advice.startswith("disque-trio queues resume ends the pause; start workers")
+    assert found.operation == "queues resume"
+
+
+@pytest.mark.parametrize("pause", ["in", "all", "out"])
+def test_jobs_may_lack_copies_because_their_queue_is_paused_in_input(pause: str) -> None:
+    now = int(time.time())
+    info = {"under_replicated_jobs": "3", "last_refused_by_cause": f"NOREPL={now}"}
+    seen = counts()
+    seen._note("mail", "n2", NOTHING._replace(pause=pause), 0.0)
+
+    found = {each.kind: each.advice for each in findings(cluster(info=info, now_s=now), seen)}
+
+    is_named = 'takes no copies of its jobs: disque-trio queues resume ends the pause of "mail"'
+    assert [is_named in found[kind] for kind in ("under-replicated", "refused")] == [
+        pause != "out"
+    ] * 2
+
+
 def test_a_queue_from_which_jobs_are_taken_has_workers_that_do_not_keep_up() -> None:
     seen = counts()
     seen._note("mail", "n1", behind(jobs_out=0), 0.0)
     seen._note("mail", "n1", behind(jobs_out=5), 1.0)
+
+    assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min; its workers do not keep up']
+
+
+def test_a_queue_whose_workers_run_long_jobs_is_not_one_that_nobody_takes() -> None:
+    seen = counts()
+    seen._note("mail", "n1", behind(), 0.0)
+    seen._note("mail", "n2", NOTHING._replace(leased=2), 0.0)
 
     assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min; its workers do not keep up']
 
@@ -167,7 +205,7 @@ def test_a_queue_that_waits_for_its_limits_is_a_note_with_its_jobs_and_since_whe
 def test_a_queue_at_its_concurrency_is_neither_slow_nor_abandoned() -> None:
     seen = counts()
     seen._note("mail", "n1", behind(leased=12, limits=LIMITS), 0.0)
-    assert [each.kind for each in findings([], seen)] == ["unattended"]
+    assert [each.kind for each in findings([], seen)] == ["slow"]
 
     seen._note("mail", "n2", NOTHING._replace(leased=8, limits=LIMITS), 0.0)
 

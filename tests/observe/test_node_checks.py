@@ -150,6 +150,24 @@ def test_a_node_that_does_not_answer_is_a_problem() -> None:
     assert said(nodes) == [(Level.PROBLEM, "no answer in time")]
 
 
+@pytest.mark.parametrize("flags", [("leaving",), ("fail?", "leaving"), ("fail", "leaving")])
+def test_a_node_that_was_leaving_and_has_stopped_is_to_be_forgotten(flags: tuple[str, ...]) -> None:
+    nodes = cluster()
+    nodes[2] = NodeFacts(where="10.0.0.1:7713", id="n3", error="refused", advice="start it")
+    for number in (0, 1):
+        peers = [
+            p if p.id != "n3" else line("n3", *flags, is_connected=False)
+            for p in nodes[number].peers
+        ]
+        nodes[number] = attrs.evolve(nodes[number], peers=tuple(peers))
+
+    finding = the_one(nodes)
+
+    assert (finding.level, finding.operation) == (Level.WARNING, "nodes forget")
+    assert finding.what == "it was leaving, and does not answer"
+    assert "CLUSTER FORGET n3 on every node" in finding.advice
+
+
 def test_a_node_that_only_others_know_has_the_start_of_its_id_as_name() -> None:
     id = "2f6c91d0" + 32 * "a"
     gone = PeerLine(id, "10.0.0.1", 7719, frozenset(("fail",)), is_connected=False)

@@ -112,6 +112,13 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
         opened(tmp_path / "missing" / "nodes.conf")
 
 
+def test_what_is_no_regular_file_is_refused(path: Path) -> None:
+    os.mkfifo(path)
+
+    with pytest.raises(NodesConfError, match=r"nodes\.conf is no regular file"):
+        opened(path)
+
+
 def test_nonsense_is_refused_with_its_line(path: Path) -> None:
     path.write_bytes(LINE + b"one two\n")
     store = opened(path)

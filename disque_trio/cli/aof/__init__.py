@@ -19,6 +19,7 @@ exit status:
   1    the file is damaged; nothing was written
   2    usage: a bad option, a file that cannot be read or written, or that a running node holds
   3    check and dump: the file is sound but for a torn tail, as a crash leaves it behind
+  4    a newer version has written the file; nothing was written
   130  interrupted by Ctrl-C; no file has been changed
 
 docs/journal.md describes the formats.

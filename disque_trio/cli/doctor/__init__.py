@@ -46,7 +46,8 @@ def _main(options: Options) -> int:
 def _serves(options: Options) -> int:
     """For health checks of containers: 0 if the node serves its clients, otherwise 1.
 
-    A node that loads does not serve yet. One that asks for a password does: the check need not
+    A node that loads does not serve yet, and one that cannot write its append-only file refuses
+    commands. One that asks for a password does: the check need not
     know it.
     """
     if not options.has_node:
@@ -55,8 +56,8 @@ def _serves(options: Options) -> int:
     node = anyio.run(_alone, options)
     if node.error:
         return 0 if node.error.startswith("NOAUTH") else 1
-    is_waiting = node.is_loading or node.number("duplicate_node_id_yields")
-    return 1 if is_waiting else 0
+    is_refusing = node.is_loading or not node.can_record or node.number("duplicate_node_id_yields")
+    return 1 if is_refusing else 0
 
 
 async def _alone(options: Options) -> NodeFacts:

@@ -97,6 +97,16 @@ class Result:
 
 
 @attrs.frozen
+class Difference:
+    """The first row in which a new run of a plan differs from its trace, as one line each."""
+
+    before: tuple[str, ...]
+    """The rows before it, which are the same in both."""
+    recorded: str
+    again: str
+
+
+@attrs.frozen
 class Run:
     """A result with the verdict, which is None if the run failed before."""
 
@@ -104,6 +114,8 @@ class Run:
     verdict: Verdict | None
     is_cut: bool = False
     """Is it of a trace that ends before its run did? The rest could not be judged."""
+    difference: Difference | None = None
+    """Of a trace whose plan runs otherwise now."""
 
 
 class _Counter:

@@ -14,6 +14,7 @@ from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import (
     REPEATABLE,
     TAIL,
+    Difference,
     Finding,
     Run,
     Tail,
@@ -144,6 +145,8 @@ def _finish(options: Replay, plan: Plan, done: Run, rows: list[Row], command: st
         facts: dict[str, Any] = {"not_seen": unseen} if unseen else {}
         if done.is_cut:
             facts["is_cut"] = True
+        if done.difference is not None:
+            facts["difference"] = attrs.asdict(done.difference)
         say(report.as_json(result, replay=command, **facts))
     else:
         console = report.out()
@@ -154,6 +157,7 @@ def _finish(options: Replay, plan: Plan, done: Run, rows: list[Row], command: st
             console.print("[bold yellow]nothing tested[/]: no job was delivered")
         if done.is_cut:
             console.print("[bold yellow]the trace ends before its run[/]: the rest was not judged")
+        _show_difference(done.difference)
     if not result.is_ok:
         return VIOLATED
     return PASSED if result.delivered and not done.is_cut else NOTHING_TESTED
@@ -257,13 +261,9 @@ def replay(options: Replay) -> int:
     check_writable(options.html)
     plan, rows, sample = _history(options.files)
     done = _judge(plan, rows, sample)
-    status = _finish(options, plan, done, rows, f"disque-trio sim replay {' '.join(options.files)}")
-    if plan.scenario == merge_live.SCENARIO:
-        return status
-    difference = _first_difference(rows, plan, options.engine)
-    if difference is not None and not options.is_json:
-        report.out().print(f"[bold yellow]the plan runs otherwise now[/]\n{difference}")
-    return status
+    if plan.scenario != merge_live.SCENARIO:
+        done = attrs.evolve(done, difference=_first_difference(rows, plan, options.engine))
+    return _finish(options, plan, done, rows, f"disque-trio sim replay {' '.join(options.files)}")
 
 
 def _history(paths: Iterable[str]) -> tuple[Plan, list[Row], int]:
@@ -292,15 +292,22 @@ def _judge(plan: Plan, rows: list[Row], sample: int) -> Run:
     return attrs.evolve(done, result=attrs.evolve(done.result, engine=source), is_cut=is_cut)
 
 
-def _first_difference(rows: list[Row], plan: Plan, engine: str) -> str | None:
-    """The first row in which a new run differs from the recorded history, if any."""
+def _first_difference(rows: list[Row], plan: Plan, engine: str) -> Difference | None:
+    """Where a new run differs from the recorded history, if it does."""
     again: list[Row] = []
     execute(plan, engine, [again.append])
     for number, (old, new) in enumerate(zip_longest(rows, again)):
         if old != new:
-            before = rows[max(0, number - 3) : number]
-            shown = [f"    {report.event(row)}" for row in before]
-            shown.append(f"  - {report.event(old) if old else 'the end'}")
-            shown.append(f"  + {report.event(new) if new else 'the end'}")
-            return "\n".join(escape(line) for line in shown)
+            before = tuple(report.event(row) for row in rows[max(0, number - 3) : number])
+            recorded, now = (report.event(row) if row else "the end" for row in (old, new))
+            return Difference(before, recorded, now)
     return None
+
+
+def _show_difference(difference: Difference | None) -> None:
+    if difference is None:
+        return
+    lines = [f"    {row}" for row in difference.before]
+    lines += [f"  - {difference.recorded}", f"  + {difference.again}"]
+    text = "\n".join(escape(line) for line in lines)
+    report.out().print(f"[bold yellow]the plan runs otherwise now[/]\n{text}")

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from disque_trio.cli.aof import main
-from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, TORN
+from disque_trio.cli.aof.outcomes import DAMAGED, NEWER, SOUND, TORN
 from disque_trio.cli.frame import USAGE
 from tests.cli.aof.conftest import Make
 from tests.cli.aof.files import disque, framed
@@ -79,3 +79,10 @@ def test_a_file_of_another_kind_is_damaged_from_the_start(make: Make, capsys: Ca
 @pytest.mark.parametrize("words", [[], ["mend"], ["check"], ["convert", "a", "b", "--to", "rdb"]])
 def test_what_makes_no_sense_is_usage(words: list[str]) -> None:
     assert main(words) == USAGE
+
+
+def test_the_help_has_every_exit_status(capsys: Capture) -> None:
+    assert main(["--help"]) == 0
+
+    told = capsys.readouterr().out
+    assert all(f"\n  {status}    " in told for status in (SOUND, DAMAGED, USAGE, TORN, NEWER))

@@ -55,6 +55,12 @@ def test_a_node_that_loads_its_jobs_does_not_serve_yet() -> None:
         assert main(["doctor", "-p", str(node.port), "--quiet"]) == 1
 
 
+@pytest.mark.parametrize("state", ["aof_last_write_status:err", "aof_file_status:removed"])
+def test_a_node_that_cannot_write_its_file_does_not_serve(state: str) -> None:
+    with fake_node(answers(INFO=[f"{state}\r\n".encode()])) as node:
+        assert main(["doctor", "-p", str(node.port), "--quiet"]) == 1
+
+
 def test_a_node_that_requires_a_password_counts_as_serving() -> None:
     with fake_node(answers(TIME=[Failure(b"NOAUTH Authentication required.")])) as node:
         assert main(["doctor", "-p", str(node.port), "--quiet"]) == 0

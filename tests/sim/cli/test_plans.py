@@ -58,8 +58,13 @@ def test_a_trace_that_the_plan_does_not_make_any_more_is_told(
     trace.write_text("".join([*lines[:400], *kept[-1:]]))
 
     main(["replay", str(trace)])
+    told = capsys.readouterr().out
+    main(["replay", "--json", str(trace)])
 
-    assert "the plan runs otherwise now" in capsys.readouterr().out
+    assert "the plan runs otherwise now" in told
+    difference = json.loads(capsys.readouterr().out)["difference"]
+    assert len(difference["before"]) == 3
+    assert f"  - {difference['recorded']}\n  + {difference['again']}" in told
 
 
 def test_a_trace_that_ends_before_its_run_does_not_pass(
