@@ -18,6 +18,7 @@ from disque_trio.observe.queue_counts import (
     BEHIND_S,
     QueueCounts,
     age_of,
+    has_workers,
     until_restored,
     waits_for,
 )
@@ -251,7 +252,7 @@ def _behind(counts: QueueCounts, names: Mapping[str, str]) -> list[tuple[_Kind, 
             kind, more = _STOPPED, _sides(counts, name, names)
         elif limits := waits_for(parts):
             kind, more = _LIMITED, str(limits)
-        elif any(one.out_s or one.stats.leased for one in each):
+        elif has_workers(each):
             kind = _SLOW
         elif any(one.stats.pause == "in" for one in each):
             kind, more = _CLOSED, _sides(counts, name, names)

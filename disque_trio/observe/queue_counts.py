@@ -347,6 +347,11 @@ def age_of(parts: Mapping[str, Part], now_ms: float) -> float:
     return max([one.stats.age_s(now_ms) for one in parts.values()], default=0.0)
 
 
+def has_workers(parts: Iterable[Part]) -> bool:
+    """Do clients wait for its jobs, take them or have some?"""
+    return any(one.stats.blocked or one.out_s or one.stats.leased for one in parts)
+
+
 def limits_of(parts: Iterable[Part]) -> QueueLimits | None:
     """The limits of the queue: those that most nodes know, while a change spreads."""
     known = Counter([one.stats.limits for one in parts if one.stats.limits])

@@ -12,7 +12,7 @@ import anyio
 import anyio.lowlevel
 import attrs
 
-from disque_trio.observe.queue_counts import PIECE, Part, QueueCounts, age_of, count_of
+from disque_trio.observe.queue_counts import PIECE, Part, QueueCounts, age_of, count_of, has_workers
 from disque_trio.observe.values import readable
 from disque_trio.worker.operating.notes import RESERVED
 from disque_trio.worker.operating.plans import MistakeError
@@ -42,8 +42,7 @@ SORTS: Final[Mapping[str, Callable[[Parts], float]]] = {
 ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
     "": lambda _parts: True,
     "stuck": lambda parts: (
-        any(one.stats.length for one in parts.values())
-        and not any(one.stats.blocked or one.out_s for one in parts.values())
+        any(one.stats.length for one in parts.values()) and not has_workers(parts.values())
     ),
     "paused": lambda parts: any(one.stats.pause != "none" for one in parts.values()),
     "dead": lambda parts: bool(count_of(parts.values(), "dead")),

@@ -73,6 +73,16 @@ async def test_what_does_not_fit_is_left_out() -> None:
     assert await in_order(lists, match="nothing like it") == []
 
 
+async def test_a_queue_whose_workers_all_run_jobs_is_not_stuck() -> None:
+    busy = counts()
+    busy.parts = {"q": {"a": part(NOTHING._replace(length=3)), "b": part(NOTHING)}}
+    assert await in_order(QueueLists(busy), only="stuck") == ["q"]
+
+    busy.parts["q"]["b"] = part(NOTHING._replace(leased=1))
+
+    assert await in_order(QueueLists(busy), only="stuck") == []
+
+
 async def test_a_page_far_behind_is_the_same_as_reached_step_by_step() -> None:
     lists = QueueLists(counts())
     query = Query("jobs", "", "", False)
