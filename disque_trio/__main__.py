@@ -40,6 +40,7 @@ _FASTER: Final = (
     "pure is Python alone; a compiled node takes less than half of the processor time for a job: "
     "DISQUE_FORM=compiled pip install --no-binary disque-trio 'disque-trio[server]'\n"
 )
+_INTERRUPTED: Final = 130
 _OWN_OPTIONS: Final = ("-h", "--help", "-v", "--version")
 _NOT_HERE: Final = (
     "disque-trio: Windows is not supported; run it on Linux or macOS, or on Windows in WSL 2 or a "
@@ -58,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         discard_output()
         return 2
+    except KeyboardInterrupt:  # while it is being imported; commands handle their own
+        return _INTERRUPTED
 
 
 def _main(arguments: Sequence[str] | None) -> int:

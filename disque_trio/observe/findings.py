@@ -39,7 +39,8 @@ def findings(
     """All of them, the worst first; of the same level, refusals, then by what is at stake."""
     names = {each.where: each.name for each in nodes}
     of_nodes = node_checks.judge(list(nodes), _closed(counts))
-    return ordered([*of_nodes, *of_queues(counts, names), *of_workers(workers)])
+    slow_s = max((0.0, *[-each.skew_ms / 1000 for each in nodes]))
+    return ordered([*of_nodes, *of_queues(counts, names, slow_s), *of_workers(workers)])
 
 
 def as_rows(found: Sequence[Finding], nodes: int) -> list[Json]:
@@ -176,9 +177,12 @@ _DEAD: Final = _Kind(
 )
 
 
-def of_queues(counts: QueueCounts, names: Mapping[str, str]) -> Iterator[Finding]:
-    """Those of a count of the queues. `names` has the nodes by address."""
-    behind = _behind(counts, names)
+def of_queues(
+    counts: QueueCounts, names: Mapping[str, str], slow_s: float = 0.0
+) -> Iterator[Finding]:
+    """Those of a count of the queues. `names` has the nodes by address. The clock of a node, which
+    stamps its jobs, may be slow by `slow_s`: then they seem older by that."""
+    behind = _behind(counts, names, slow_s)
     yield from _told(behind)
     told = {each.name for kind, queues in behind if kind in (_STOPPED, _CLOSED) for each in queues}
     yield from _told(_others(counts, told, names))
@@ -237,14 +241,16 @@ def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Findin
     )
 
 
-def _behind(counts: QueueCounts, names: Mapping[str, str]) -> list[tuple[_Kind, list[_Queue]]]:
+def _behind(
+    counts: QueueCounts, names: Mapping[str, str], slow_s: float
+) -> list[tuple[_Kind, list[_Queue]]]:
     """Queues whose jobs wait, by why."""
     now_ms = time.time() * 1000
     found: dict[str, tuple[_Kind, list[_Queue]]] = {}
     for name in counts.behind.ranks:
         parts = counts.parts[name]
         each = parts.values()
-        jobs, age = sum(one.stats.length for one in each), age_of(parts, now_ms)
+        jobs, age = sum(one.stats.length for one in each), age_of(parts, now_ms) - slow_s
         if not jobs or age < BEHIND_S or any(one.stats.blocked for one in each):
             continue
         kind, more = _ALONE, ""

@@ -386,7 +386,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
                 operation="nodes forget",
                 args={"node": peer_id},
             )
-        elif any("fail?" in flags for flags in thoughts):
+        elif peer_id not in errors and any("fail?" in flags for flags in thoughts):
             suspecting = sum("fail?" in flags for flags in thoughts)
             yield warning(
                 where,

@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from disque_trio.__main__ import main
-from disque_trio.cli.frame import FAILED, USAGE, NotDoneError, run
+from disque_trio.cli.frame import FAILED, INTERRUPTED, USAGE, NotDoneError, run
 from disque_trio.cli.operating import frame
 from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.programs import COMMANDS
@@ -158,3 +158,15 @@ def test_a_plan_is_json_as_well(disque_server: Server, capsys: pytest.CaptureFix
     told = json.loads(capsys.readouterr().out)
     assert told["says"][0] == 'queue "mail" takes no jobs and delivers none at 1 node'
     assert told["count"] == 0
+
+
+def test_ctrl_c_while_a_command_is_imported_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("disque_trio.__main__.import_module", interrupted)
+
+    assert main(["doctor"]) == INTERRUPTED
+    assert capsys.readouterr().err == ""

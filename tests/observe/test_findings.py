@@ -97,6 +97,18 @@ def test_a_queue_whose_workers_run_long_jobs_is_not_one_that_nobody_takes() -> N
     assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min; its workers do not keep up']
 
 
+@pytest.mark.parametrize(
+    ("skew_s", "kinds"), [(0, ["unattended"]), (-100, []), (100, ["unattended"])]
+)
+def test_a_job_stamped_by_a_slow_clock_is_not_old_for_that(skew_s: int, kinds: list[str]) -> None:
+    seen = counts()
+    seen._note("mail", "n1", behind(made=int(time.time() * 1000) - 110_000), 0.0)
+
+    found = findings(cluster(skew_ms=skew_s * 1000), seen)
+
+    assert [each.kind for each in found if each.where.startswith("queue")] == kinds
+
+
 def test_there_is_no_finding_about_queues_of_the_library() -> None:
     seen = counts()
     seen._note("disque-trio.workers", "n1", behind(pause="in"), 0.0)

@@ -150,6 +150,14 @@ def test_a_node_that_does_not_answer_is_a_problem() -> None:
     assert said(nodes) == [(Level.PROBLEM, "no answer in time")]
 
 
+def test_a_node_that_does_not_answer_and_is_suspected_is_told_once() -> None:
+    nodes = cluster()
+    nodes[0] = node("n1", line("n2"), line("n3", "fail?", is_connected=False))
+    nodes[2] = NodeFacts(where="10.0.0.1:7713", id="n3", error="refused", advice="look")
+
+    assert said(nodes) == [(Level.PROBLEM, "refused")]
+
+
 @pytest.mark.parametrize("flags", [("leaving",), ("fail?", "leaving"), ("fail", "leaving")])
 def test_a_node_that_was_leaving_and_has_stopped_is_to_be_forgotten(flags: tuple[str, ...]) -> None:
     nodes = cluster()

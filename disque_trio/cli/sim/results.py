@@ -63,7 +63,7 @@ class DirectoryStore:
 
     def kept(self) -> Iterator[Kept]:
         """The complete lines of the same versions."""
-        with self._path.open(encoding="utf-8") as file:
+        with self._path.open("rb") as file:
             for line in file:
                 facts = _facts(line)
                 if facts is not None and self._versions.get(facts["path"]) == facts["version"]:
@@ -71,7 +71,7 @@ class DirectoryStore:
 
     def costs(self, engine: str) -> dict[Key, float]:
         """The costs in all lines; the latest counts."""
-        with self._path.open(encoding="utf-8") as file:
+        with self._path.open("rb") as file:
             found = [facts for line in file if (facts := _facts(line)) is not None]
         return {
             (facts["path"], facts["seed"]): facts["seconds"]
