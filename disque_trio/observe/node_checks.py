@@ -48,7 +48,13 @@ def judge(nodes: list[NodeFacts], closed: Sequence[str] = ()) -> list[Finding]:
             found += [*_memory(node), *_disk(node), *_jobs(node)]
     if well:
         found += [*refusals.requests(well, closed), *_lacking(well, closed), *_delayed(well)]
-        found += [*_members(well, nodes), *_one_way(well), *_clocks(well), *zones_of(well)]
+        found += [
+            *_members(well, nodes),
+            *_few(well),
+            *_one_way(well),
+            *_clocks(well),
+            *zones_of(well),
+        ]
         found += _limits(well)
         found += _versions([node for node in nodes if not node.error])
     return found
@@ -404,7 +410,11 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
                 operation="nodes stay",
                 args={"node": peer_id},
             )
-    size = len({*known, *(node.id for node in well)})
+
+
+def _few(well: list[NodeFacts]) -> Iterator[Finding]:
+    ids = {node.id for node in well}
+    size = len(ids.union(peer.id for node in well for peer in node.peers))
     if size < _QUORUM:
         yield note(
             well[0].where,

@@ -18,6 +18,7 @@ from disque_trio.statemachine.base import Failure, Reply
 from tests.certificates import Authority
 from tests.cluster.processes import Server, eventually
 from tests.cluster.talk import RefusedError
+from tests.rolling.__main__ import _checked_out
 
 WITHIN_S = 60.0
 TLS_SHIFT = 1
@@ -179,3 +180,8 @@ def test_a_rolling_restart_under_load_loses_nothing(
     for thread in consumers:
         thread.join()
     assert len(load.added) > 150
+
+
+def test_a_commit_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="invalid reference: nonexistent"):
+        _checked_out("nonexistent", tmp_path / "old")

@@ -49,7 +49,11 @@ def _checked_out(commit: str, path: Path) -> Path:
 
 
 def _git(*words: str) -> None:
-    subprocess.run(["git", "-C", str(HOME), *words], check=True, capture_output=True)
+    done = subprocess.run(
+        ["git", "-C", str(HOME), *words], check=False, capture_output=True, text=True
+    )
+    if done.returncode:
+        sys.exit(f"git {' '.join(words)}: {done.stderr.strip()}")
 
 
 def _of(home: Path) -> Command:
