@@ -1,14 +1,16 @@
 """What the asynchronous and the blocking client have in common: which nodes, and how to greet
 them."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from disque_trio.client.address import Cluster
+from disque_trio.client.address import Address, Cluster
+from disque_trio.client.command import Command
 from disque_trio.client.greeting import Greeting
 from disque_trio.client.naming import process_name
-from disque_trio.client.nodes import Nodes
+from disque_trio.client.nodes import SILENT_S, Nodes
 from disque_trio.client.settings import CONNECT_TIMEOUT_S, DEFAULT_URL, PATIENCE_S
 from disque_trio.client.url import parse_url
 
@@ -47,6 +49,29 @@ class ClusterClient:
     def has_password(self) -> bool:
         """Does it give one to nodes?"""
         return self._cluster.secret() is not None
+
+    def _patience(self, address: Address, asked: Sequence[Command[Any]]) -> float:
+        """How long replies of this node to these commands may take; `math.inf` is for ever."""
+        is_replaceable = self.nodes.is_replaceable(address)
+        return max(
+            each.wait_s
+            + (each.patience_s if each.patience_s and is_replaceable else self.patience_s)
+            for each in asked
+        )
+
+    @property
+    def _greeting_s(self) -> float:
+        """How long a node may take to answer the greeting: one that accepts connections and does
+        nothing else is not waited for."""
+        return min(self.connect_timeout_s or self.patience_s, self.patience_s)
+
+    def _note_silence(
+        self, address: Address, asked: Sequence[Command[Any]], began: float, now: float
+    ) -> None:
+        """A request that began then has ended without an answer, maybe because its caller does not
+        wait any longer: was the node silent?"""
+        if now - began >= max(each.wait_s for each in asked) + SILENT_S:
+            self.nodes.was_silent(address, now)
 
     def _greeting(self) -> Greeting:
         name = process_name() if self.name is None else self.name

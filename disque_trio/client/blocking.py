@@ -8,9 +8,9 @@ import math
 import os
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Self, TypeVar
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final, Self, TypeVar
 
 import attrs
 
@@ -19,12 +19,15 @@ from disque_trio.client.address import Address
 from disque_trio.client.base import ClusterClient
 from disque_trio.client.command import Command, outcome
 from disque_trio.client.connection import Connection
-from disque_trio.client.errors import BusyError, DisqueError, LostError
+from disque_trio.client.errors import BusyError, ConnectionFailedError, DisqueError, LostError
 from disque_trio.client.methods import blocking
+from disque_trio.client.nodes import SILENT_S, NoNodeError
 from disque_trio.client.settings import PROBE_S, WINDOW
 from disque_trio.statemachine.base import Reply
 
 Result = TypeVar("Result")
+_SHORTEST_S: Final = 0.001
+"""Sockets take 0 as "do not wait"."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -35,6 +38,8 @@ class BlockingClient(ClusterClient):
     _process: int = attrs.field(init=False, factory=os.getpid)
     _busy: threading.Lock = attrs.field(init=False, factory=threading.Lock)
     """Held while a thread uses it."""
+    _ends_at: float = attrs.field(init=False, default=math.inf)
+    """When no request of `within` waits any longer, by `time.monotonic`."""
 
     def __enter__(self) -> Self:
         return self
@@ -47,6 +52,25 @@ class BlockingClient(ClusterClient):
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
+
+    @contextmanager
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """Give the requests of the block so many seconds in all. Raises `TimeoutError` if one has
+        failed after that."""
+        outer = self._ends_at
+        self._ends_at = min(outer, math.inf if seconds is None else time.monotonic() + seconds)
+        try:
+            yield
+        except (ConnectionFailedError, NoNodeError) as error:
+            if time.monotonic() < self._ends_at:
+                raise
+            raise TimeoutError(f"no node has answered in time: {error}") from error
+        finally:
+            self._ends_at = outer
+
+    def _left(self, limit_s: float) -> float:
+        """How long a wait may take."""
+        return max(min(limit_s, self._ends_at - time.monotonic()), _SHORTEST_S)
 
     # Any command.
 
@@ -148,6 +172,21 @@ class BlockingClient(ClusterClient):
             self._busy.release()
 
     def _ask_alone(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
+        began = time.monotonic()
+        if self.nodes.must_be_tried(address, began):
+            try:
+                self._exchange(address, [attrs.evolve(commands.ping(), patience_s=SILENT_S)])
+            except LostError as error:
+                raise error.before_the_request() from error
+        try:
+            replies = self._exchange(address, asked)
+        except BaseException:
+            self._note_silence(address, asked, began, time.monotonic())
+            raise
+        self.nodes.spoke(address)
+        return replies
+
+    def _exchange(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
         is_repeatable = all(each.is_repeatable for each in asked)
         was_used = self._is_connected(address)
         if was_used and not is_repeatable:
@@ -171,8 +210,8 @@ class BlockingClient(ClusterClient):
                 connection.receive()
 
     def _sent(self, connection: Connection, asked: Sequence[Command[Result]]) -> list[Reply]:
-        wait_s = max(each.wait_s for each in asked)
-        connection.wait_at_most(None if wait_s == math.inf else self.patience_s + wait_s)
+        limit_s = self._left(self._patience(connection.address, asked))
+        connection.wait_at_most(None if limit_s == math.inf else limit_s)
         known = self.nodes.features(connection.address)
         is_done = False
         try:
@@ -215,12 +254,16 @@ class BlockingClient(ClusterClient):
 
     def _greet(self, connection: Connection) -> None:
         greeting = self._greeting()
+        limit_s = self._left(self.connect_timeout_s or math.inf)
+        connection.connect_timeout_s = 0.0 if limit_s == math.inf else limit_s
         connection.ready()
+        connection.wait_at_most(self._left(self._greeting_s))
         try:
             connection.send_all(greeting.requests)
             told = greeting.meaning(
                 [connection.receive() for _ in greeting.requests], connection.address
             )
+            connection.wait_at_most(self.patience_s)
         except LostError as error:
             raise error.before_the_request() from error
         except BaseException:

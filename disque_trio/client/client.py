@@ -16,9 +16,15 @@ from disque_trio.client import commands, streams
 from disque_trio.client.address import Address
 from disque_trio.client.base import ClusterClient
 from disque_trio.client.command import Command, outcome
-from disque_trio.client.errors import DisqueError, LostError, OtherLoopError
+from disque_trio.client.errors import (
+    ConnectionFailedError,
+    DisqueError,
+    LostError,
+    OtherLoopError,
+)
 from disque_trio.client.link import LET_GO_S, Link
 from disque_trio.client.methods import method
+from disque_trio.client.nodes import SILENT_S
 from disque_trio.client.records import Job
 from disque_trio.client.settings import WINDOW
 from disque_trio.client.streams import Connect
@@ -184,6 +190,25 @@ class Client(ClusterClient):
         self._loop = loop
 
     async def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
+        """The replies of a node, unless it is silent (`Nodes.must_be_tried`)."""
+        began = anyio.current_time()
+        if self.nodes.must_be_tried(address, began):
+            try:
+                with anyio.fail_after(SILENT_S):
+                    await self._exchange(address, [commands.ping()])
+            except LostError as error:
+                raise error.before_the_request() from error
+            except TimeoutError as error:
+                raise ConnectionFailedError(self.nodes.reason(address)) from error
+        try:
+            replies = await self._exchange(address, asked)
+        except BaseException:
+            self._note_silence(address, asked, began, anyio.current_time())
+            raise
+        self.nodes.spoke(address)
+        return replies
+
+    async def _exchange(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
         """The replies of a node. If a connection that was used before has ended unnoticed, a new
         one replaces it, except for commands that must not be repeated."""
         self._be_in_one_loop()
@@ -219,8 +244,8 @@ class Client(ClusterClient):
 
     async def _sent(self, link: Link, asked: Sequence[Command[Result]]) -> list[Reply]:
         known = self.nodes.features(link.address)
-        wait_s = max(each.wait_s for each in asked)
-        return await link.ask([each.words_for(known) for each in asked], wait_s)
+        words = [each.words_for(known) for each in asked]
+        return await link.ask(words, self._patience(link.address, asked))
 
     async def _wait(self, link: Link, asked: Sequence[Command[Result]]) -> list[Reply]:
         self._waiting[link] = None
@@ -302,7 +327,7 @@ class Client(ClusterClient):
         link = Link(address, stream, self.patience_s)
         greeting = self._greeting()
         try:
-            told = greeting.meaning(await link.ask(greeting.requests), address)
+            told = greeting.meaning(await link.ask(greeting.requests, self._greeting_s), address)
         except LostError as error:
             raise error.before_the_request() from error
         except BaseException:

@@ -348,7 +348,7 @@ def show_key(queue: Text, key: Text, *, is_local: bool = False) -> Command[KeyHo
     return Command(
         (*plain, b"LOCAL") if is_local else plain,
         replies.maybe(replies.key_holder),
-        wait_s=_KEY_WAIT_S,
+        wait_s=0.0 if is_local else _KEY_WAIT_S,
         features=("show-key-local",) if is_local else (),
         plain=plain,
     )

@@ -9,6 +9,8 @@ import socket
 from collections.abc import Mapping
 from typing import Final
 
+from disque_trio.terminal.escapes import printable_lines
+
 Terms = Mapping[str, str]
 OPTION_TERMS: Final[Terms] = {
     "host": "given with -h",
@@ -50,7 +52,11 @@ NODE_TERMS: Final[Terms] = {
 
 
 class DisqueError(Exception):
-    """The base class of all errors of a client."""
+    """The base class of all errors of a client. Control characters in the text are escaped, because
+    names of jobs and replies of nodes are written by others."""
+
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())
 
 
 class OtherLoopError(DisqueError):
@@ -96,7 +102,7 @@ class ConnectionFailedError(DisqueError):
 
     def worded(self, terms: Terms) -> str:
         """The text in these terms."""
-        return f"{self.reason}. {self._advice(terms)}".rstrip()
+        return printable_lines(f"{self.reason}. {self._advice(terms)}".rstrip())
 
     def __str__(self) -> str:
         """For programs, which name nodes by a URL."""
@@ -109,7 +115,7 @@ class LostError(ConnectionFailedError):
     def worded(self, terms: Terms) -> str:
         """The text in these terms."""
         unknown = "whether the command was carried out is not known"
-        return f"{self.reason}: {unknown}. {self._advice(terms)}".rstrip()
+        return printable_lines(f"{self.reason}: {unknown}. {self._advice(terms)}".rstrip())
 
     def before_the_request(self) -> ConnectionFailedError:
         """The connection ended during the greeting: the request was not sent."""

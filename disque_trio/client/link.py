@@ -4,7 +4,6 @@ No task belongs to it: of the tasks that wait for replies, one reads for all. Wh
 at the same time is one write. A request whose task is cancelled is answered to nobody.
 """
 
-import math
 import select
 import socket
 from collections import deque
@@ -42,7 +41,7 @@ class Link:
     address: Address
     stream: ByteStream
     patience_s: float
-    """How long a reply may take, besides the time that the command asks the node to wait."""
+    """How long a reply may take, and a write."""
     client_id: int | None = None
     """What the node calls the connection, if it was asked."""
     was_used: bool = False
@@ -70,13 +69,18 @@ class Link:
         if not self._awaited and anyio.current_time() - self._heard_at > PROBE_S:
             await self.ask([(b"PING",)])
 
-    async def ask(self, requests: Sequence[Sequence[bytes]], wait_s: float = 0.0) -> list[Reply]:
-        """The replies to these requests. Raises LostError: what was done is not known."""
+    async def ask(
+        self, requests: Sequence[Sequence[bytes]], limit_s: float | None = None
+    ) -> list[Reply]:
+        """The replies to these requests within so many seconds, or within `patience_s`. Raises
+        LostError: what was done is not known."""
+        if limit_s is None:
+            limit_s = self.patience_s
         self._raise_end()
         batch = _Batch(len(requests))
         self._awaited.append(batch)
         self._unsent += [encode_request(words) for words in requests]
-        with anyio.move_on_after(self.patience_s + wait_s if wait_s < math.inf else None) as limit:
+        with anyio.move_on_after(limit_s) as limit:
             await self._send()
             while batch.missing and self._end is None:
                 async with self._reading:

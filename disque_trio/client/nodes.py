@@ -1,8 +1,11 @@
 """The order in which the known nodes of a cluster are asked. No I/O.
 
 A node that did not answer rests: others are asked first, for a time that doubles with each failure.
+If it accepted a request and was silent, it must answer PING before it gets another request, and no
+request waits for it if another node answers.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Final
@@ -17,6 +20,9 @@ from disque_trio.statemachine.base import NodeId, Reply
 
 REST_S: Final = 2.0
 LONGEST_REST_S: Final = 60.0
+SILENT_S: Final = 1.0
+"""A node that has not answered for so long when its request ends, besides the time that it was
+asked to wait, is silent; and a silent one has so long to answer PING."""
 
 
 class NoNodeError(DisqueError):
@@ -30,9 +36,16 @@ class _Known:
     address: Address
     failures: int = 0
     rests_until: float = 0.0
+    silent_at: float = -math.inf
+    """When it was last found silent, unless it has answered since."""
     reason: str = ""
     features: frozenset[str] = frozenset()
     has_answered: bool = False
+
+    @property
+    def is_well(self) -> bool:
+        """Has it not failed lately?"""
+        return not self.failures and self.silent_at == -math.inf
 
 
 @attrs.define(eq=False)
@@ -77,7 +90,7 @@ class Nodes:
         known = self._known.setdefault(str(address), _Known(address))
         rest = min(REST_S * 2.0**known.failures, LONGEST_REST_S)
         known.failures = min(known.failures + 1, 10)
-        known.rests_until = now + rest
+        known.rests_until = max(now, known.silent_at) + rest  # the request may have begun long ago
         known.reason = reason
 
     def answered(self, address: Address) -> None:
@@ -86,6 +99,38 @@ class Nodes:
         if known is not None:
             known.failures = 0
             known.rests_until = 0.0
+            known.silent_at = -math.inf
+
+    def was_silent(self, address: Address, now: float) -> None:
+        """A request has ended before its answer came (`SILENT_S`)."""
+        known = self._known.setdefault(str(address), _Known(address))
+        known.silent_at = now
+        known.rests_until = max(known.rests_until, now + REST_S)
+        known.reason = f"{address} does not answer"
+
+    def spoke(self, address: Address) -> None:
+        """It has answered a request, maybe by an error."""
+        known = self._known.get(str(address))
+        if known is not None and known.silent_at > -math.inf:
+            self.answered(address)
+
+    def is_replaceable(self, address: Address) -> bool:
+        """Is there another node that has not failed lately?"""
+        name = str(address)
+        return any(each.is_well for other, each in self._known.items() if other != name)
+
+    def must_be_tried(self, address: Address, now: float) -> bool:
+        """Is it silent, while another node answers? Then it gets no request before a PING. Raises
+        `ConnectionFailedError` if it was asked just now."""
+        known = self._known.get(str(address))
+        if known is None or known.silent_at == -math.inf:
+            return False
+        if not self.is_replaceable(address):
+            return False  # a slow node is better than none
+        if now < known.silent_at + REST_S:
+            raise ConnectionFailedError(known.reason)
+        known.silent_at = now  # others do not try it at the same time
+        return True
 
     def introduced(self, address: Address, told: Introduction) -> None:
         """It has told who it is. Nodes that it does not name, and that rest, are forgotten."""

@@ -4,6 +4,7 @@ from typing import Final
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.statemachine.base import Failure
+from disque_trio.terminal.escapes import printable
 
 URL_WITH_PASSWORD: Final = "Give the URL the password: disque://:PASSWORD@HOST:PORT"
 _IS_NEEDLESS: Final = "no password is set"
@@ -21,7 +22,7 @@ class RefusedError(DisqueError):
         self.command = command
 
     def __str__(self) -> str:
-        return f"{self.command}: {self.code} {self.text}".rstrip()
+        return printable(f"{self.command}: {self.code} {self.text}".rstrip())
 
 
 class NotReplicatedError(RefusedError):

@@ -65,7 +65,7 @@ class DeadlineClient(Client):
             raise ConnectionFailedError(silence.told(now))
         try:
             with anyio.fail_after(self.answer_s):
-                return await Client._ask(self, address, asked)
+                return await Client._exchange(self, address, asked)
         except TimeoutError:
             reason, advice = f"no answer within {self.answer_s:g} s", ""
             is_unknown = not all(each.is_repeatable for each in asked)
@@ -96,7 +96,7 @@ class DeadlineClient(Client):
         silence = self.silent[str(address)]
         try:
             with anyio.fail_after(self.answer_s):
-                await Client._ask(self, address, [commands.ping()])
+                await Client._exchange(self, address, [commands.ping()])
         except TimeoutError:
             return
         except DisqueError as error:

@@ -38,6 +38,7 @@ from disque_trio.client.refusals import NotReplicatedError
 from disque_trio.client.settings import WINDOW
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
 from disque_trio.terminal.counting import counted
+from disque_trio.terminal.escapes import printable
 from disque_trio.worker import codec
 from disque_trio.worker.arguments import Arguments, Packed
 from disque_trio.worker.checks import shown
@@ -98,7 +99,7 @@ class EnqueueManyError(DisqueError):
 
 def not_enqueued(what: str, error: Exception) -> NotEnqueuedError:
     """The error of one call, in place of one that is none of this library's."""
-    found = NotEnqueuedError(f"{what} was not added: {type_and_text(error)}")
+    found = NotEnqueuedError(f"{printable(what)} was not added: {type_and_text(error)}")
     found.__cause__ = error
     return found
 
@@ -285,8 +286,9 @@ class Request(Generic[R_co]):
 
     def unknown(self, error: DisqueError) -> EnqueueUnknownError:
         """Nothing is known of the job because of this."""
+        key, task, queue = map(printable, (self.key, self.task, self.queue))
         found = EnqueueUnknownError(
-            f"whether job {self.key} of {self.task} was added to {self.queue} is not known: {error}"
+            f"whether job {key} of {task} was added to {queue} is not known: {error}"
         )
         found.__cause__ = error
         return found

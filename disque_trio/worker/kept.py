@@ -15,6 +15,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.errors import DisqueError
+from disque_trio.client.nodes import SILENT_S
 from disque_trio.client.records import JobDetails, JobResult
 from disque_trio.client.refusals import UnknownJobError, UnsupportedError
 from disque_trio.worker import codec
@@ -24,12 +25,14 @@ from disque_trio.worker.describing import type_and_text
 from disque_trio.worker.ends import SETTLED_S, Ended
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError, as_coded
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
-from disque_trio.worker.operating.asking import Asking, Found, InSteps, at_each, given
+from disque_trio.worker.operating.asking import Asking, Found, InSteps, at_each, given, within
 
 Value = TypeVar("Value")
 
 SLICE_S: Final = 5.0
 """For how long one node is asked to wait: if it stops to answer, others are asked after that."""
+_SPARE_S: Final = SILENT_S + 0.5
+"""How much longer than its timeout a wait may take if a node is silent."""
 _PAUSE_S: Final = 0.2
 """Between two questions to all nodes, whose answers contradict each other or are missing."""
 _MOST_STEPS: Final = 1000
@@ -94,6 +97,14 @@ async def wait(client: Asking, codecs: Codecs, job: str, timeout: float | None) 
     """The result of this job; of a chain, of its last step. Raises `JobFailedError` if it is dead
     or its result cannot be decoded, and `NoResultError` after `timeout` seconds, or if it has ended
     without a result."""
+    try:
+        with within(client, None if timeout is None else timeout + _SPARE_S):
+            return await _waited(client, codecs, job, timeout)
+    except TimeoutError as error:
+        raise NoResultError(job, None, "no node has answered in time") from error
+
+
+async def _waited(client: Asking, codecs: Codecs, job: str, timeout: float | None) -> codec.Result:
     waiting = _Waiting(client, job, timeout)
     for _ in range(_MOST_STEPS):
         value = await waiting.value()
@@ -168,7 +179,8 @@ class _Waiting:
         began = self._now()
         told: JobResult | None
         try:
-            told = await self.client.run(commands.waitresult(self.step, timeout=slice_s))
+            command = commands.waitresult(self.step, timeout=slice_s)
+            told = await self.client.run(attrs.evolve(command, patience_s=SILENT_S))
         except UnknownJobError:
             told = JobResult("acked", None)
         # A node has waited for the whole slice, whatever the clock of a test says.

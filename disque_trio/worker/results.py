@@ -17,7 +17,7 @@ import attrs
 from disque_trio import client as clients
 from disque_trio.client import commands, records
 from disque_trio.client.errors import DisqueError
-from disque_trio.client.nodes import NoNodeError
+from disque_trio.client.nodes import SILENT_S, NoNodeError
 from disque_trio.client.records import JobDetails
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.worker import codec, kept
@@ -43,7 +43,8 @@ Value = TypeVar("Value")
 Kept = TypeVar("Kept")
 
 QUEUES: Final = "disque-trio.reply."
-_READ_S: Final = 30.0
+_READ_S: Final = 5.0
+"""How long one node is waited for: if it is silent, another one is asked after that."""
 _AT_ONCE: Final = 100
 _PAUSE_S: Final = 1.0
 LOOK_S: Final = 0.5
@@ -221,7 +222,8 @@ class Results:
         self._is_read = True
         try:
             await self._acknowledge()
-            self._take(await self.client.getjob(self.queue, count=_AT_ONCE, timeout=_READ_S))
+            read = commands.getjob(self.queue, count=_AT_ONCE, timeout=_READ_S)
+            self._take(await self.client.run(attrs.evolve(read, patience_s=SILENT_S)))
         except NoNodeError as error:
             _log.warning("results cannot be read now: %s", error)
             await anyio.sleep(_PAUSE_S)

@@ -17,6 +17,7 @@ ALLOWED = {
     "disque_trio.statemachine.extensions",
     "disque_trio.statemachine.commandoptions",
     "disque_trio.statemachine.joboptions",
+    "disque_trio.terminal.escapes",
 }
 """What the clients need of the package, with what is inside."""
 
@@ -37,7 +38,7 @@ def test_a_client_is_imported_without_trio_and_without_the_server(name: str) -> 
     assert f"disque_trio.client.{name.removesuffix('Client').lower() or 'client'}" in modules
     assert not modules & {"trio", "asyncio", "rich", "prompt_toolkit", "google_crc32c", "ssl"}
     ours = {each for each in modules if each.startswith("disque_trio.")}
-    empty = {"disque_trio.statemachine", "disque_trio.system"}
+    empty = {"disque_trio.statemachine", "disque_trio.system", "disque_trio.terminal"}
     assert {each for each in ours - empty if not each.startswith(tuple(ALLOWED))} == set()
 
 

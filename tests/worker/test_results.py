@@ -9,6 +9,7 @@ import pytest
 import trio
 import trio.testing
 
+from disque_trio.client.command import Command
 from disque_trio.client.nodes import Nodes, NoNodeError
 from disque_trio.client.records import Job
 from disque_trio.client.refusals import UnknownJobError
@@ -195,8 +196,11 @@ class Node:
         self.acked += [job.id for job in jobs]
         return len(jobs)
 
-    async def run(self, command: object) -> object:
+    async def run(self, command: Command[Any]) -> object:
         """What nodes keep is asked for; here there are none."""
+        if command.name == "GETJOB":
+            queue, count = command.words[-1].decode(), int(command.words[-3])
+            return await self.getjob(queue, count=count, timeout=command.wait_s)
         raise NoNodeError(f"no node could do it: {command}")
 
     async def waitjob(self, job: str, *, timeout: float) -> object:

@@ -9,6 +9,7 @@ import pytest
 import trio
 import trio.testing
 
+from disque_trio.client.command import Command
 from disque_trio.client.nodes import Nodes, NoNodeError
 from disque_trio.client.records import Job
 from disque_trio.worker.codec import Part
@@ -54,8 +55,10 @@ class Node:
         self.leased = [job for job in self.leased if job not in jobs]
         return len(jobs)
 
-    async def run(self, _: object) -> object:
+    async def run(self, command: Command[Any]) -> object:
         """What it keeps is asked for."""
+        if command.name == "GETJOB":
+            return await self.getjob("", count=int(command.words[-3]), timeout=command.wait_s)
         raise NoNodeError("no node could do it")
 
     async def waitjob(self, *_: str, **__: float) -> object:

@@ -93,7 +93,7 @@ def body_of(
     is_in_loop = iscoroutinefunction(fn) or definition.executor == "loop"
     if is_in_loop and (is_within or definition.timeout is not None):
         body = _closed(body)
-    return _limited(definition, body, fn)
+    return _limited(definition, body)
 
 
 def _body_of(
@@ -161,23 +161,23 @@ def _closed(body: Body) -> Body:
     return within
 
 
-def _limited(definition: Definition, body: Body, fn: Callable[..., Any]) -> Body:
+def _limited(definition: Definition, body: Body) -> Body:
     """The body, which raises `JobTimeoutError` when the time limit of its task is over: what is
     around it sees a failure, and is not cancelled itself.
 
-    What an `async def` returns after that is dropped: its cancellation has ended it early, or it
-    has ignored that. A `def` that nothing has interrupted has done all of its work.
+    What it returns after that is dropped. An `async def` has been ended early, or has ignored its
+    cancellation; a `def` is not interrupted, and others may have counted it as failed meanwhile.
     """
     if definition.timeout is None:
         return body
-    text, is_cut = f"ran longer than {definition.timeout} s", iscoroutinefunction(fn)
+    text = f"ran longer than {definition.timeout} s"
 
     async def within(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
         run = job.run
         try:
             with anyio.CancelScope() as run.scope:
                 value = await body(job, args, kwargs)
-                if not is_cut or run.why is not Reason.TOO_LONG:
+                if run.why is not Reason.TOO_LONG:
                     return value
         except InterruptedJobError as error:
             if run.why is Reason.TOO_LONG:

@@ -157,13 +157,14 @@ class BlockingEnqueuedFlow:
     def wait(self, timeout: float | None = None) -> FlowStatus:
         """Wait until all members are done (`EnqueuedFlow.wait`)."""
         ends = None if timeout is None else time.monotonic() + timeout
-        for pause, is_full in _looks():
-            found: FlowStatus | None = self._finished(_asking().look, is_full=is_full)
-            if found is not None:
-                return found
-            if ends is not None and time.monotonic() + pause > ends:
-                break
-            time.sleep(pause)
+        with self._flow._enqueuer.blocking_client.within(timeout):
+            for pause, is_full in _looks():
+                found: FlowStatus | None = self._finished(_asking().look, is_full=is_full)
+                if found is not None:
+                    return found
+                if ends is not None and time.monotonic() + pause > ends:
+                    break
+                time.sleep(pause)
         raise TimeoutError(f"flow {self.id} is not done within {timeout} s")
 
     def _finished(self, ask: Any, **more: Any) -> Any:

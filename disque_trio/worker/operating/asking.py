@@ -4,7 +4,8 @@ With `InSteps` the same code runs in a thread without an event loop.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import anyio
@@ -91,13 +92,10 @@ class Found(Generic[Item]):
 
 
 async def at_each(
-    client: Asking,
-    ask: Callable[[Address], Awaitable[list[Item]]],
-    *,
-    without: Collection[str] = (),
+    client: Asking, ask: Callable[[Address], Awaitable[list[Item]]]
 ) -> Found[Item]:
-    """What each node answers, in the order of the nodes, `without` those that have just not
-    answered. Raises `NoNodeError` if none does."""
+    """What each node answers, in the order of the nodes. The client does not wait twice for one
+    that is silent. Raises `NoNodeError` if none answers."""
     await client.run(commands.ping())  # it tells which nodes there are
     answers: dict[str, list[Item]] = {}
     unreached: dict[str, str] = {}
@@ -108,7 +106,7 @@ async def at_each(
         except DisqueError as error:
             unreached[str(address)] = str(error)
 
-    nodes = [each for each in client.nodes.order(_now(client)) if str(each) not in without]
+    nodes = client.nodes.order(_now(client))
     if isinstance(client, InSteps):
         for address in nodes:
             await one(address)
@@ -137,6 +135,13 @@ async def settled(client: Asking, command: Command[Item]) -> Item:
 
 def _now(client: Asking) -> float:
     return time.monotonic() if isinstance(client, InSteps) else anyio.current_time()
+
+
+def within(client: Asking, seconds: float | None) -> AbstractContextManager[object]:
+    """Give the block so many seconds. Raises `TimeoutError` after that."""
+    if isinstance(client, InSteps):
+        return client.client.within(seconds)
+    return anyio.fail_after(seconds)
 
 
 def given(result: Item | DisqueError) -> Item:

@@ -6,11 +6,13 @@ from typing import Any, ClassVar
 
 import attrs
 
+from disque_trio.terminal.escapes import printable_lines
+
 Json = dict[str, Any]
 
 
 class MistakeError(Exception):
-    """Somebody asks for what cannot be."""
+    """Somebody asks for what cannot be. Control characters of names are escaped in its text."""
 
     def __init__(self, text: str, advice: str = "") -> None:
         super().__init__(text, advice)
@@ -20,7 +22,7 @@ class MistakeError(Exception):
         """What to do instead."""
 
     def __str__(self) -> str:
-        return ": ".join(filter(None, [self.text, self.advice]))
+        return printable_lines(": ".join(filter(None, [self.text, self.advice])))
 
 
 @attrs.define

@@ -145,7 +145,7 @@ class Timetable:
         found = await at_each(self.client, ask)
         if not found.unreached or not searches:
             return found
-        replicas = (await at_each(self.client, self._replicas, without=found.unreached)).items
+        replicas = (await at_each(self.client, self._replicas)).items
         once = {each.key: each for each in (*found.items, *replicas)}
         return Found(list(once.values()), found.unreached)
 

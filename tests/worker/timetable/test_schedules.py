@@ -2,16 +2,11 @@
 
 import json
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import attrs
 import pytest
 
-from disque_trio.client.address import Address
-from disque_trio.client.command import Command
-from disque_trio.client.errors import ConnectionFailedError
-from disque_trio.client.nodes import Nodes
 from disque_trio.client.records import JobDetails
 from disque_trio.testing.server.kit import Server
 from disque_trio.worker import App, UnknownScheduleError, codec
@@ -161,31 +156,6 @@ async def test_names_are_text_that_commands_no_terminal(app: App[None]) -> None:
             await app.schedules.pause("\x1b[32m")
 
         assert str(raised.value) == ("no schedule is called \\x1b[32m; there are \\x1b[31m")
-
-
-async def test_a_node_that_does_not_answer_is_waited_for_once() -> None:
-    class OneIsSilent:
-        """A client of two nodes, of which one has a record and the other does not answer."""
-
-        nodes = Nodes([Address(host="h", port=1), Address(host="h", port=2)])
-        waits = 0
-
-        async def run(self, command: Command[Any]) -> Any:
-            return command
-
-        async def ask(self, node: Address, asked: list[Command[Any]]) -> list[Any]:
-            if node.port == 1:
-                self.waits += 1
-                raise ConnectionFailedError("it is silent")
-            if asked[0].name == "QPEEK":
-                return [[]]
-            held = SimpleNamespace(body=codec.write(Entry(name="s", task="t", every=60), "json"))
-            return [SimpleNamespace(items=[held], cursor=0)]
-
-    client: Any = OneIsSilent()
-
-    assert await Timetable(client).pause("s")
-    assert client.waits == 1
 
 
 def test_threads_have_the_same_operations(app: App[None]) -> None:

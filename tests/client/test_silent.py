@@ -1,0 +1,157 @@
+"""Nodes that accept connections and requests, and answer none."""
+
+import time
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from disque_trio.client import commands
+from disque_trio.client.errors import ConnectionFailedError, LostError
+from disque_trio.client.nodes import NoNodeError
+from disque_trio.statemachine.base import Status
+from disque_trio.worker import App, NoResultError
+from tests.client.fakenode import Answers, FakeNode, fake_node
+from tests.client.running import KINDS, talk, url
+
+ID: Final = "D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
+SILENT: Final = b""
+PATIENCE_S: Final = 0.3
+REST_S: Final = 0.2
+
+
+def hung(id: bytes = b"a") -> Answers:
+    """A node that has answered the greeting, and nothing after that but PING."""
+    return {b"HELLO": [[1, 40 * id]], b"QLEN": SILENT, b"ADDJOB": SILENT, b"WAITJOB": SILENT}
+
+
+WELL: Final[Answers] = {
+    b"HELLO": [[1, 40 * b"b"]],
+    b"QLEN": [7],
+    b"ADDJOB": [Status(ID.encode())],
+    b"WAITJOB": [None],
+}
+
+
+@pytest.fixture(autouse=True)
+def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorter than the patience, as the real ones are."""
+    monkeypatch.setattr("disque_trio.client.nodes.REST_S", REST_S)
+    for module in ("base", "client", "blocking"):
+        monkeypatch.setattr(f"disque_trio.client.{module}.SILENT_S", 0.1)
+
+
+def names(node: FakeNode) -> list[bytes]:
+    """What the node was asked, besides the greeting."""
+    return [each[0] for each in node.requests if each[0] not in (b"HELLO", b"INFO")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_silent_node_costs_one_call_its_patience(kind: str) -> None:
+    with fake_node(hung()) as silent, fake_node(WELL) as well:
+
+        async def conversation(client: Any) -> None:
+            for _ in range(3):
+                assert await client.qlen("q") == 7
+            assert names(silent) == [b"QLEN"]
+
+        talk(kind, url(silent, well), conversation, patience_s=PATIENCE_S)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_not_asked_for_its_part_until_its_rest_is_over(kind: str) -> None:
+    with fake_node(hung()) as silent, fake_node(WELL) as well:
+
+        async def conversation(client: Any) -> None:
+            node, _ = client.nodes.order(0.0)
+            with pytest.raises(LostError):
+                await client.ask(node, [commands.qlen("q")])
+            with pytest.raises(ConnectionFailedError, match="does not answer") as raised:
+                await client.ask(node, [commands.qlen("q")])
+            assert not isinstance(raised.value, LostError), "nothing was sent"
+            assert names(silent) == [b"QLEN"]
+
+        talk(kind, url(silent, well), conversation, patience_s=PATIENCE_S)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_its_rest_it_must_answer_ping_before_it_gets_a_request(kind: str) -> None:
+    answers = {**hung(), b"PING": SILENT}
+    with fake_node(answers) as silent, fake_node(WELL) as well:
+
+        async def conversation(client: Any) -> None:
+            assert await client.qlen("q") == 7
+            await anyio.sleep(2 * REST_S)
+
+            assert await client.addjob("q", "body") == ID, "it was not sent to the silent one"
+            assert names(silent) == [b"QLEN", b"PING"]
+
+            answers.update({b"PING": [Status(b"PONG")], b"QLEN": [8]})
+            await anyio.sleep(4 * REST_S)
+            silent.hang_up()  # replies are in order, and that to QLEN never comes
+            await anyio.sleep(0.05)
+            assert await client.qlen("q") == 8
+
+        talk(kind, url(silent, well), conversation, patience_s=PATIENCE_S)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_only_node_is_asked_with_the_whole_patience(kind: str) -> None:
+    with fake_node(hung()) as silent:
+
+        async def conversation(client: Any) -> None:
+            for _ in range(2):
+                with pytest.raises(NoNodeError):
+                    await client.qlen("q")
+            assert names(silent) == [b"QLEN", b"QLEN"]
+
+        talk(kind, url(silent), conversation, patience_s=PATIENCE_S)
+
+
+@pytest.mark.parametrize("kind", ["trio", "asyncio"])
+def test_a_caller_that_gives_up_has_found_it_silent(kind: str) -> None:
+    with fake_node(hung()) as silent, fake_node(WELL) as well:
+
+        async def conversation(client: Any) -> None:
+            with anyio.move_on_after(0.15):
+                await client.qlen("q")
+            assert await client.qlen("q") == 7
+            assert names(silent) == [b"QLEN"]
+
+        talk(kind, url(silent, well), conversation, patience_s=60)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_node_that_does_not_greet_is_given_up_after_the_time_of_a_connection(kind: str) -> None:
+    with fake_node({b"HELLO": SILENT}) as silent, fake_node(WELL) as well:
+
+        async def conversation(client: Any) -> None:
+            assert await client.addjob("q", "body") == ID
+
+        talk(kind, url(silent, well), conversation, connect_timeout_s=0.2, patience_s=600)
+
+
+@pytest.mark.parametrize("answers", [hung(), {b"HELLO": SILENT}], ids=["hung", "new"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_timeout_of_a_result_bounds_the_wait(
+    kind: str, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("disque_trio.worker.kept._SPARE_S", 0.2)
+    monkeypatch.setattr("disque_trio.worker.kept.SILENT_S", 0.1)
+    with fake_node(answers) as silent, fake_node(WELL, features=[b"results"]) as well:
+        app: App[None] = App(url(silent, well))
+
+        async def asynchronous() -> None:
+            async with app:
+                began = anyio.current_time()
+                with pytest.raises(NoResultError):
+                    await app.result(ID, timeout=0.3)
+                assert anyio.current_time() - began < 1
+
+        if kind != "blocking":
+            anyio.run(asynchronous, backend=kind)
+            return
+        began = time.monotonic()
+        with app.blocking.client, pytest.raises(NoResultError):
+            app.blocking.result(ID, timeout=0.3)
+        assert time.monotonic() - began < 1
