@@ -8,6 +8,7 @@ that no codec has changed is the same as without codecs.
 
 import zlib
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import ClassVar, Final, Protocol
 
 import attrs
@@ -179,7 +180,14 @@ class Codecs:
         chosen = (written,) if isinstance(written, Codec) else tuple(written)
         if len(chosen) > _MOST_CODECS:
             raise ValueError(f"there are at most {_MOST_CODECS} codecs")
-        return cls(chosen, _named((*chosen, *read)), max_body, most)
+        known = _named((*chosen, *read))
+        for each, following in pairwise(chosen):
+            if each.keeps and not following.keeps:
+                raise ValueError(
+                    f"codec {following.name} comes after {each.name}, so the bodies that "
+                    f"{each.name} keeps would be without it: name {each.name} last"
+                )
+        return cls(chosen, known, max_body, most)
 
     @property
     def longest(self) -> int:

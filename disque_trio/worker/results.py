@@ -223,7 +223,8 @@ class Results:
         try:
             await self._acknowledge()
             read = commands.getjob(self.queue, count=_AT_ONCE, timeout=_READ_S)
-            self._take(await self.client.run(attrs.evolve(read, patience_s=SILENT_S)))
+            jobs = await self.client.run(attrs.evolve(read, patience_s=SILENT_S))
+            self._take(jobs)
         except NoNodeError as error:
             _log.warning("results cannot be read now: %s", error)
             await anyio.sleep(_PAUSE_S)

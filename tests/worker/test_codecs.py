@@ -110,7 +110,7 @@ def test_a_body_that_no_codec_changes_is_the_same_as_without(disque_inline: Inli
 
 def test_a_checkpoint_leaves_nothing_in_a_store() -> None:
     shelf = Shelf()
-    codecs = Codecs.of([ClaimCheck(shelf, 0), Mark()], (), 1 << 20, 1 << 20)
+    codecs = Codecs.of([Mark(), ClaimCheck(shelf, 0)], (), 1 << 20, 1 << 20)
 
     kept = codecs.encode_checkpoint("t", "k", b"{}")
 
@@ -324,6 +324,7 @@ def test_what_a_codec_raises_is_the_cause(disque_inline: Inline) -> None:
         ({"codec": 5}, "a list of codecs"),
         ({"codec": ["zlib"]}, "a subclass of Codec"),
         ({"codec": [Mark()] * 9}, "at most 8"),
+        ({"codec": [ClaimCheck(Shelf()), Mark()]}, "name claim last"),
         ({"max_decoded": 0}, "max_decoded=0"),
     ],
 )

@@ -31,9 +31,7 @@ def unknown() -> BaseException:
 SPECIAL: Final[dict[str, Made]] = {
     "EnqueueManyError": lambda: EnqueueManyError(RED, []),
     "EnqueueUnknownError": unknown,
-    "FlowFailedError": lambda: FlowFailedError(
-        FlowStatus(id=RED, state="failed", members=[])
-    ),
+    "FlowFailedError": lambda: FlowFailedError(FlowStatus(id=RED, state="failed", members=[])),
     "JobFailedError": lambda: JobFailedError(RED, RED, RED),
     "NoResultError": lambda: NoResultError(RED, None, RED),
     "NotEnqueuedError": lambda: not_enqueued(f"{RED}\n", ValueError(RED)),
@@ -41,9 +39,14 @@ SPECIAL: Final[dict[str, Made]] = {
     "LostError": lambda: LostError(RED, RED),
     "UnknownScheduleError": lambda: UnknownScheduleError(RED),
 }
-WITHOUT_OUTSIDE_TEXT: Final = (
-    "BatchFailedError BusyError InterruptedJobError NoJobError OtherLoopError UnfitTypeError"
-).split()
+WITHOUT_OUTSIDE_TEXT: Final = [
+    "BatchFailedError",
+    "BusyError",
+    "InterruptedJobError",
+    "NoJobError",
+    "OtherLoopError",
+    "UnfitTypeError",
+]
 
 
 def public() -> dict[str, Any]:

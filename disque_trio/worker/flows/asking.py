@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import attrs
+
 from disque_trio.client import commands
 from disque_trio.client.records import JobDetails, KeyHolder
 from disque_trio.worker import codec, tokens
@@ -14,6 +16,7 @@ from disque_trio.worker.flows import building
 from disque_trio.worker.flows.handles import (
     CANCELLED,
     FAILED,
+    UNDONE,
     EnqueuedFlow,
     FlowFailedError,
     FlowMemberStatus,
@@ -21,6 +24,7 @@ from disque_trio.worker.flows.handles import (
     FlowStatus,
     MemberState,
     Planned,
+    key_of,
 )
 from disque_trio.worker.operating.asking import Asking, settled
 from disque_trio.worker.operating.jobs import Jobs
@@ -133,7 +137,21 @@ async def _with_members(flow: EnqueuedFlow, client: Asking, marks: _Marks) -> Fl
         _member(number, each, [next(holders) for _ in each.places], is_over=is_over)
         for number, each in enumerate(flow.members)
     ]
+    if is_over and marks[2] is not None:
+        members = await _with_ends(flow, client, members)
     return FlowStatus(id=flow.id, state=_state(flow, marks, members), members=members)
+
+
+async def _with_ends(
+    flow: EnqueuedFlow, client: Asking, members: Sequence[FlowMemberStatus]
+) -> list[FlowMemberStatus]:
+    """The members of a flow that has failed: an acknowledgement does not say whether the job was
+    cancelled, but marks of the coordinator do."""
+    acked = [each for each in members if each.state == "done"]
+    asked = [(each.place, end) for each in acked for end in UNDONE]
+    holders = await key_holders(client, [(flow.tokens, key_of(end, n)) for n, end in asked])
+    ends = dict(told for told, found in zip(asked, holders, strict=True) if found is not None)
+    return [attrs.evolve(each, state=ends.get(each.place, each.state)) for each in members]
 
 
 def _member(

@@ -29,7 +29,7 @@ from disque_trio.worker.envelope import created_at
 from disque_trio.worker.exceptions import Dead, Snooze
 from disque_trio.worker.flows.building import FLOW, NotAFlowError, kept_s, read, request_of
 from disque_trio.worker.flows.graph import Graph
-from disque_trio.worker.flows.handles import FAILED
+from disque_trio.worker.flows.handles import FAILED, UNDONE, key_of
 from disque_trio.worker.handles import JobHandle
 from disque_trio.worker.membership import over
 from disque_trio.worker.options import Definition, place_of
@@ -201,8 +201,10 @@ class _Look:
         )  # fmt: skip
         queue, copies = self.collector.queue, self.collector.copies
         keep = kept_s(self.until)
-        mark = tokens.add_mark(queue, left_s, copies, FAILED, Token(), keep)
-        await self.collector.client.run(mark)
+        keys = [key_of(final[n][0], n) for n in others if final.get(n, DONE)[0] in UNDONE]
+        for key in (*keys, FAILED):  # that one last: who sees it looks for the others
+            mark = tokens.add_mark(queue, left_s, copies, key, Token(), keep)
+            await self.collector.client.run(mark)
 
     async def _cancel(self) -> None:
         """End the members that run or wait. Dead ones stay where they are."""

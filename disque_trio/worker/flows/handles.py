@@ -16,13 +16,23 @@ CANCELLED: Final = "cancelled"
 FAILED: Final = "failed"
 """Keys of marks in the queue of a flow's tokens: it is cancelled, or over with members that are not
 done."""
+UNDONE: Final[tuple[Literal["cancelled", "expired"], ...]] = ("cancelled", "expired")
+"""How a member may end without success of which nodes only know that it was acknowledged."""
 _PAUSES_S: Final = (0.1, 2.0)
 _LOOKS: Final = 5
 """One of so many looks of `wait` asks for all members."""
 
 FlowState = Literal["running", "failed", "done", "cancelled", "unknown"]
 MemberState = Literal[
-    "pending", "waiting", "leased", "backing-off", "dead", "done", "skipped"
+    "pending",
+    "waiting",
+    "leased",
+    "backing-off",
+    "dead",
+    "done",
+    "cancelled",
+    "expired",
+    "skipped",
 ]  # fmt: skip
 
 
@@ -36,6 +46,11 @@ class Planned:
     """By which nodes find its job, and those of the later steps of its chain."""
 
 
+def key_of(end: str, place: int) -> str:
+    """The key of the mark that this member has ended so."""
+    return f"{end}-{place}"
+
+
 @attrs.frozen(kw_only=True)
 class FlowMemberStatus:
     """The state of one member."""
@@ -46,7 +61,8 @@ class FlowMemberStatus:
     state: MemberState
     """`pending`: members before it are not done. `waiting`, `leased`, `backing-off`, `dead`: as of
     `JobStatus`. `done`: its job, of a chain the last one, was acknowledged or has expired.
-    `skipped`: the flow is over, and it was not added."""
+    `cancelled` and `expired`: the flow is over, and it has ended so. `skipped`: the flow is over,
+    and it was not added."""
     id: str = ""
     """Its job; empty before it is added."""
 

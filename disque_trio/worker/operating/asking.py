@@ -91,9 +91,7 @@ class Found(Generic[Item]):
     """By node: why it has not answered. What only such nodes know is missing."""
 
 
-async def at_each(
-    client: Asking, ask: Callable[[Address], Awaitable[list[Item]]]
-) -> Found[Item]:
+async def at_each(client: Asking, ask: Callable[[Address], Awaitable[list[Item]]]) -> Found[Item]:
     """What each node answers, in the order of the nodes. The client does not wait twice for one
     that is silent. Raises `NoNodeError` if none answers."""
     await client.run(commands.ping())  # it tells which nodes there are

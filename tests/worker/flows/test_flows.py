@@ -214,10 +214,12 @@ def test_what_follows_a_cancelled_member_is_skipped(disque_sim: Sim, how: str) -
             await cancel_it(cluster, dead.id)
         with pytest.raises(FlowFailedError) as failed:
             await flow.wait(100)
-        assert states(failed.value.status) == {3: "skipped", 4: "skipped"}
+        ends = {1: "cancelled", 3: "skipped", 4: "skipped"}
+        assert states(failed.value.status) == ends
         await cluster.drained()
         assert left(cluster) == []
-        assert (await flow.status()).state == "failed"
+        status = await flow.status()
+        assert (status.state, states(status)) == ("failed", ends)
 
     disque_sim.run(story, app, state=seen, seeds=2)
 

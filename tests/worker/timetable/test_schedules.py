@@ -9,9 +9,9 @@ import pytest
 
 from disque_trio.client.records import JobDetails
 from disque_trio.testing.server.kit import Server
-from disque_trio.worker import App, UnknownScheduleError, codec
+from disque_trio.worker import App, UnknownScheduleError
 from disque_trio.worker.runtime import runtime
-from disque_trio.worker.timetable.records import QUEUE, Entry, Timetable
+from disque_trio.worker.timetable.records import QUEUE, Timetable
 
 
 @pytest.fixture(scope="module")
