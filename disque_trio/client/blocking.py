@@ -175,9 +175,10 @@ class BlockingClient(ClusterClient):
         began = time.monotonic()
         if self.nodes.must_be_tried(address, began):
             try:
-                self._exchange(address, [attrs.evolve(commands.ping(), patience_s=SILENT_S)])
-            except LostError as error:
-                raise error.before_the_request() from error
+                with self.within(SILENT_S):
+                    self._exchange(address, [commands.ping()])
+            except (LostError, TimeoutError) as error:
+                raise ConnectionFailedError(self.nodes.reason(address)) from error
         try:
             replies = self._exchange(address, asked)
         except BaseException:

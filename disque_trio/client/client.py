@@ -196,9 +196,7 @@ class Client(ClusterClient):
             try:
                 with anyio.fail_after(SILENT_S):
                     await self._exchange(address, [commands.ping()])
-            except LostError as error:
-                raise error.before_the_request() from error
-            except TimeoutError as error:
+            except (LostError, TimeoutError) as error:
                 raise ConnectionFailedError(self.nodes.reason(address)) from error
         try:
             replies = await self._exchange(address, asked)

@@ -20,7 +20,7 @@ PATIENCE_S: Final = 0.3
 REST_S: Final = 0.2
 
 
-def hung(id: bytes = b"a") -> Answers:
+def hung(id: bytes = b"a") -> dict[bytes, Any]:
     """A node that has answered the greeting, and nothing after that but PING."""
     return {b"HELLO": [[1, 40 * id]], b"QLEN": SILENT, b"ADDJOB": SILENT, b"WAITJOB": SILENT}
 
@@ -96,6 +96,23 @@ def test_after_its_rest_it_must_answer_ping_before_it_gets_a_request(kind: str) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_new_connection_gets_no_more_time_for_that(kind: str) -> None:
+    answers = hung()
+    with fake_node(answers) as silent, fake_node(WELL) as well:
+
+        async def conversation(client: Any) -> None:
+            assert await client.qlen("q") == 7
+            answers.update({b"HELLO": SILENT})
+            silent.hang_up()
+            await anyio.sleep(2 * REST_S)
+            began = time.monotonic()
+            assert await client.qlen("q") == 7
+            assert time.monotonic() - began < 1
+
+        talk(kind, url(silent, well), conversation, patience_s=1.5, connect_timeout_s=60)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_only_node_is_asked_with_the_whole_patience(kind: str) -> None:
     with fake_node(hung()) as silent:
 
@@ -113,10 +130,11 @@ def test_a_caller_that_gives_up_has_found_it_silent(kind: str) -> None:
     with fake_node(hung()) as silent, fake_node(WELL) as well:
 
         async def conversation(client: Any) -> None:
-            with anyio.move_on_after(0.15):
+            await client.ask(client.nodes.order(0.0)[0], [commands.ping()])
+            with anyio.move_on_after(0.3):
                 await client.qlen("q")
             assert await client.qlen("q") == 7
-            assert names(silent) == [b"QLEN"]
+            assert names(silent) == [b"PING", b"QLEN"]
 
         talk(kind, url(silent, well), conversation, patience_s=60)
 
