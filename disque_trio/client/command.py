@@ -30,7 +30,7 @@ class Command(Generic[Result]):
     """May it be repeated if the reply was lost?"""
     wait_s: float = 0.0
     """How long the node may wait before it replies."""
-    patience_s: float | None = None
+    patience_s: float | None = attrs.field(default=None, kw_only=True)
     """How much longer it may be silent while another node can be asked; None is the `patience_s` of
     the client, which is also that of the last node."""
     features: tuple[str, ...] = ()

@@ -40,13 +40,13 @@ async def test_pages_of_very_many_queues_ask_for_little(
     seen = await filled(nursery)
     monkeypatch.setattr(counting, "FIRST_REST", 0)
     asked: list[list[bytes]] = []
-    ask = Client._ask
+    ask = Client._exchange
 
     async def noted(self: Client, address: Address, words: Sequence[Command[Any]]) -> Any:
         asked.append([each.words[0] for each in words])
         return await ask(self, address, words)
 
-    monkeypatch.setattr(Client, "_ask", noted)
+    monkeypatch.setattr(Client, "_exchange", noted)
     await seen.observer.counts.once()
 
     scans = [each for each in asked if each == [b"QSCAN"]]

@@ -143,13 +143,13 @@ async def test_a_silent_node_is_named_and_costs_the_others_nothing(
     seen.client.silent.pop(str(seen.client.nodes.seeds[0]), None)  # on a busy machine
     seen.observer.survey.looked = None
     asked: list[str] = []
-    ask = Client._ask
+    ask = Client._exchange
 
     async def noted(self: Client, address: Address, words: Any) -> Any:
         asked.append(str(address))
         return await ask(self, address, words)
 
-    monkeypatch.setattr(Client, "_ask", noted)
+    monkeypatch.setattr(Client, "_exchange", noted)
     view, unreached = await seen.observer.tell("overview", {})
 
     assert set(asked) == {str(seen.client.nodes.seeds[0])}

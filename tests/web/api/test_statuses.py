@@ -116,7 +116,7 @@ async def test_no_route_gives_a_status_that_it_does_not_document(
             raise what
         return [Failure(what.encode()) for _ in asked]
 
-    monkeypatch.setattr(Client, "_ask", refuse)
+    monkeypatch.setattr(Client, "_exchange", refuse)
     for route in ROUTES:
         if expected != 409 or route.has_conflicts:  # commands that only read have no conflicts
             answer = await ask(api, route)
