@@ -65,7 +65,7 @@ def on_add_ok(case: Case, row: Row, job: Job) -> None:
         return  # a trace without messages has no confirmations
     since = add.invoked if needs == 1 else max(add.invoked, confirmed[needs - 2])
     case.check("L13")
-    allowed = ANSWER + 4 * case.plan.sync[1]
+    allowed = ANSWER + 4 * case.plan.sync[1] + case.obligations.no_processor
     is_late = row.time - since > allowed and not was_disturbed(case, row.node, since, row.time)
     if is_late and row.time - since > allowed + _batches_before(case, row.node) * case.plan.sync[1]:
         late = (row.time - since) / SECOND

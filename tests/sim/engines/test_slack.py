@@ -4,7 +4,7 @@ import pytest
 
 from disque_trio.sim.engines.tcp.slack import NO_PROCESSOR, with_slack
 from disque_trio.sim.scenarios.plan import LinkPlan, Plan
-from tests.sim.checkers.trace import Trace, broken
+from tests.sim.checkers.trace import JOB, Trace, broken
 
 IN_VIRTUAL_TIME = LinkPlan()
 IN_REAL_TIME = with_slack(Plan(scenario="late", seed=0, nodes=3)).link
@@ -54,3 +54,21 @@ def test_links_are_late_from_the_start_of_the_last_process_on(
     trace.row(25, "rejoin")
 
     assert ("L6" in broken(trace.verdict(end=60))) == is_broken
+
+
+@pytest.mark.parametrize(
+    ("no_processor", "after_s", "is_broken"),
+    [(0, 0.3, True), (NO_PROCESSOR, 0.3, False), (NO_PROCESSOR, 1.3, True)],
+)
+def test_the_answer_to_an_addjob_may_wait_for_a_processor(
+    *, no_processor: int, after_s: float, is_broken: bool
+) -> None:
+    trace = Trace(no_processor=no_processor)
+    detail = "timeout=5000 replicate=1 retry=10 ttl=3600 body=b"
+    trace.row(20, "add.invoke", "n1", queue="q", client="p1", ref=1, detail=detail)
+    at = 20 + after_s
+    trace.row(at, "hold", "n1", job=JOB, cause="add")
+    trace.row(at, "queue", "n1", job=JOB, cause="first")
+    trace.row(at, "add.ok", "n1", job=JOB, client="p1", ref=1)
+
+    assert ("L13" in broken(trace.verdict())) == is_broken

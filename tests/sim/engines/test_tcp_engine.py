@@ -16,6 +16,7 @@ from disque_trio.sim.engines.tcp import addresses
 from disque_trio.sim.engines.tcp import run as tcp_run
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.engines.tcp.proxies import Splitter
+from disque_trio.sim.engines.tcp.slack import NO_PROCESSOR, with_slack
 from disque_trio.sim.model.vector_clocks import precedes
 from disque_trio.sim.scenarios.plan import ClockPlan, Expect, Fault, LinkPlan, Plan
 from disque_trio.statemachine.messages import GotJob, Ping
@@ -26,7 +27,7 @@ from tests.sim.plans import DUPLICATES, SECOND, jepsen, jobs, workers
 
 
 def played(plan: Plan) -> tuple[Verdict, list[Row]]:
-    checkers, rows = judge(plan), list[Row]()
+    checkers, rows = judge(with_slack(plan), no_processor=NO_PROCESSOR), list[Row]()
 
     def observe(row: Row) -> None:
         checkers.see(row)
