@@ -110,7 +110,11 @@ class NodeOptions:
     def cluster(self) -> Cluster:
         """The nodes and the password. The command line has precedence over the environment, a
         password of its own over that of the URL. Raises `UsageError`."""
-        url = self.url or (None if self._is_spelled_out else os.environ.get("DISQUE_URL"))
+        return self._cluster_of(
+            self.url or (None if self._is_spelled_out else os.environ.get("DISQUE_URL"))
+        )
+
+    def _cluster_of(self, url: str | None) -> Cluster:
         if not url:
             address = Address(host=self.host or "127.0.0.1", port=self.port or 7711, tls=self.tls)
             return Cluster([address], self._given_password or self._password_of_environment)

@@ -7,6 +7,7 @@ from disque_trio.statemachine.base import Failure
 from disque_trio.terminal.escapes import printable
 
 URL_WITH_PASSWORD: Final = "Give the URL the password: disque://:PASSWORD@HOST:PORT"
+WRONG_PASSWORD: Final = "The password of the URL is wrong"
 _IS_NEEDLESS: Final = "no password is set"
 
 
@@ -91,14 +92,14 @@ class AuthenticationError(RefusedError):
         if _IS_NEEDLESS in self.text:
             return "Leave the password out, or set it on this node: CONFIG SET requirepass"
         if self.command == "AUTH":
-            return "The password of the URL is wrong"
+            return WRONG_PASSWORD
         return URL_WITH_PASSWORD if self.code == "NOAUTH" else ""
 
     def __str__(self) -> str:
         if not self.node:
             return super().__str__()
-        text = f"{self.code} {self.text}".rstrip(".")
-        return ". ".join(filter(None, (f"{self.node}: {text}", self.advice)))
+        text = printable(f"{self.node}: {self.code} {self.text}".rstrip("."))
+        return ". ".join(filter(None, (text, self.advice)))
 
 
 class UnavailableError(RefusedError):

@@ -413,6 +413,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
 
 
 def _few(well: list[NodeFacts]) -> Iterator[Finding]:
+    """A cluster in which no majority is left if a node fails."""
     ids = {node.id for node in well}
     size = len(ids.union(peer.id for node in well for peer in node.peers))
     if size < _QUORUM:

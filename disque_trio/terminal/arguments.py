@@ -47,8 +47,8 @@ class Parser(argparse.ArgumentParser):
         if "arguments are required" not in message or "--" in self._words:
             return ""
         known = self._option_string_actions
-        names = (word for word in self._words if word[:1] == "-" and word not in known)
-        name = next(names, "")
+        dashed = (word for word in self._words if word[:1] == "-")
+        name = next((word for word in dashed if word.partition("=")[0] not in known), "")
         return f"; a name that begins with a dash follows --: -- {name}" if name else ""
 
     def unknown(self, words: Sequence[str]) -> NoReturn:

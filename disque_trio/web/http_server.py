@@ -21,8 +21,8 @@ import h11
 import trio
 
 from disque_trio.terminal.counting import counted
-from disque_trio.web.api.problems import ProblemError, retry_after, too_large
 from disque_trio.web.messages import PROBES, Expected, Header, Request, Response
+from disque_trio.web.problems import ProblemError, retry_after, too_large
 from disque_trio.web.upgrade import upgraded
 
 MOST_BYTES: Final = 16 << 10
@@ -204,16 +204,10 @@ _CROWDED: Final = ProblemError(
     503, "CONNECTIONS", "there are too many connections",
     "send several requests over one connection, and close it", retry_after(1),
 ).response()  # fmt: skip
-_LATE: Final = ProblemError(
-    408, "TIMEOUT", "the request did not arrive in time", "send its head and its body at once"
-)
 _STOPPING: Final = ProblemError(
     503, "STOPPING", "the node stops", "ask another node", retry_after(1)
-)
+).response()
 """The answer to a request that waits."""
-_TWO_LENGTHS: Final = ProblemError(
-    400, "HTTP", "Content-Length and Transfer-Encoding are both given", "send one of them"
-)
 _ADVICE: Final = {
     431: f"the head of a request has at most {counted(MOST_BYTES, 'byte')}",
     501: "send Content-Length, or Transfer-Encoding: chunked",
@@ -292,7 +286,11 @@ class Connection:
             return None
         headers, target = dict(head.headers), head.target.decode("ascii")
         if headers.keys() >= {b"transfer-encoding", b"content-length"}:
-            raise _TWO_LENGTHS  # a proxy may take the other one, and so find other requests
+            # A proxy may take the other one, and so find other requests.
+            raise ProblemError(
+                400, "HTTP", "Content-Length and Transfer-Encoding are both given",
+                "send one of them",
+            )  # fmt: skip
         if absolute := _ABSOLUTE.fullmatch(target):
             headers[b"host"], target = absolute[1].encode(), absolute[2]
         path, _, query = target.partition("?")
@@ -306,7 +304,12 @@ class Connection:
             yield limit
         if limit.cancelled_caught:
             has_begun = self.http.their_state is not h11.IDLE or self.http.trailing_data[0]
-            raise _LATE if has_begun else trio.TooSlowError
+            if not has_begun:
+                raise trio.TooSlowError
+            raise ProblemError(
+                408, "TIMEOUT", "the request did not arrive in time",
+                "send its head and its body at once",
+            )  # fmt: skip
 
     async def _due(self, request: Request) -> Response | Expected:
         if self.begin is None:
@@ -347,7 +350,7 @@ class Connection:
                 await self._return(response)
             with trio.move_on_after(LINGER_S, shield=True):
                 self.is_brief = True
-                await self._say(_STOPPING.response())
+                await self._say(_STOPPING)
             raise
         if self._is_gone:
             for response in found:

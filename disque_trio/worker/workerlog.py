@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from disque_trio.client.errors import ConnectionFailedError
-from disque_trio.client.refusals import URL_WITH_PASSWORD
+from disque_trio.client.refusals import URL_WITH_PASSWORD, WRONG_PASSWORD
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.engine.records import Drop, Job, Micros, Reason, Stage, Start
 from disque_trio.worker.protocol import Run
@@ -33,7 +33,7 @@ def refused(node: str, error: str, *, has_password: bool) -> None:
     """A node does not let this worker in."""
     advice = ""
     if error.startswith(("NOAUTH", "WRONGPASS")):
-        advice = ". The password of the URL is wrong" if has_password else f". {URL_WITH_PASSWORD}"
+        advice = f". {WRONG_PASSWORD if has_password else URL_WITH_PASSWORD}"
     log.error("%s refuses this worker: %s%s", node, error.rstrip("."), advice)
 
 

@@ -49,6 +49,7 @@ def test_options_end_where_the_command_begins() -> None:
         ("jobs list --port 7711", "unrecognized arguments: --port 7711; give --url instead"),
         ("top --host h", "unrecognized arguments: --host h; give --url instead"),
         ("queues show -lead", "a name that begins with a dash follows --: -- -lead"),
+        ("queues limit --rate=3", "the following arguments are required: QUEUE\n"),
         ("queues show --json", "the following arguments are required: QUEUE\n"),
     ],
 )

@@ -1,6 +1,7 @@
 """What comes over a connection ends that connection at most."""
 
 import contextlib
+import gc
 import json
 import random
 from collections.abc import Awaitable, Callable
@@ -198,6 +199,28 @@ async def test_a_request_that_waits_is_answered_when_the_node_stops(
 
     assert scope.cancelled_caught
     problem(taken_apart(await everything(ours)), 503)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        GET.replace(b"\r\n\r\n", b"\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        GET[:9],
+    ],
+)
+async def test_a_connection_that_was_refused_is_forgotten(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, data: bytes
+) -> None:
+    for _ in range(3):
+        stream, ended = await talk(nursery)
+        await stream.send_all(data)
+        assert b"application/problem+json" in await everything(stream)
+        await ended.wait()
+        await stream.aclose()
+    await trio.lowlevel.checkpoint()
+    gc.collect()
+
+    assert not [each for each in gc.get_objects() if isinstance(each, Connection)]
 
 
 async def test_a_request_that_drips_has_no_more_time_than_others(

@@ -8,7 +8,7 @@ import pytest
 import disque_trio.client
 import disque_trio.worker
 from disque_trio.client.errors import ConnectionFailedError, DisqueError, LostError
-from disque_trio.client.refusals import RefusedError, refused
+from disque_trio.client.refusals import AuthenticationError, RefusedError, refused
 from disque_trio.statemachine.base import Failure
 from disque_trio.terminal.escapes import printable_lines
 from disque_trio.worker import App, JobFailedError, NoResultError, UnknownScheduleError
@@ -73,6 +73,13 @@ def test_an_error_escapes_text_of_others(name: str) -> None:
     assert type(error) is kind
     assert str(error) == printable_lines(str(error))
     assert "\\x1b[31m\\u202e" in str(error) or name == "EnqueueUnknownError"
+
+
+def test_the_refusal_of_a_connection_escapes_the_words_of_the_node() -> None:
+    error = AuthenticationError("NOAUTH", RED, "HELLO")
+    error.node = "n1:7711"
+
+    assert str(error).startswith("n1:7711: NOAUTH \\x1b[31m\\u202e. Give the URL")
 
 
 def test_a_name_ends_no_line_of_a_log() -> None:

@@ -10,6 +10,7 @@ import anyio
 from disque_trio.cli.doctor import machine
 from disque_trio.cli.doctor.options import Options
 from disque_trio.cli.frame import run
+from disque_trio.client.address import Cluster
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import NodeFacts
 from disque_trio.observe.finding import STATUS_NAMES, Finding, Level, grouped, ordered, worst
@@ -47,8 +48,7 @@ def _serves(options: Options) -> int:
     """For health checks of containers: 0 if the node serves its clients, otherwise 1.
 
     A node that loads does not serve yet, and one that cannot write its append-only file refuses
-    commands. One that asks for a password does: the check need not
-    know it.
+    commands. One that asks for a password does: the check need not know it.
     """
     if not options.has_node:
         findings = list(machine.judge_file(options.config or "", is_running=False))
@@ -61,7 +61,7 @@ def _serves(options: Options) -> int:
 
 
 async def _alone(options: Options) -> NodeFacts:
-    async with _client(options, discovers=False) as client:
+    async with _client(options, options.own_node, discovers=False) as client:
         survey = Survey(client)
         await survey.look()
         [node] = survey.nodes.values()
@@ -92,7 +92,7 @@ def _examine_all(options: Options) -> int:
 async def _asked(options: Options) -> tuple[list[NodeFacts], list[Finding]]:
     """The nodes and the findings, as the console has them. Two counts of the queues tell which of
     them move."""
-    async with _client(options) as client:
+    async with _client(options, options.cluster) as client:
         observer = Observer(client)
         await observer.survey.look()
         await observer.counts.once()
@@ -103,10 +103,10 @@ async def _asked(options: Options) -> tuple[list[NodeFacts], list[Finding]]:
         return [each.facts for each in nodes], await observer.findings(nodes)
 
 
-def _client(options: Options, *, discovers: bool | None = None) -> DeadlineClient:
+def _client(options: Options, cluster: Cluster, *, discovers: bool | None = None) -> DeadlineClient:
     limit_s = options.timeout_s
     return DeadlineClient(
-        options.cluster,
+        cluster,
         discover=discovers,
         connect_timeout_s=limit_s,
         patience_s=limit_s,

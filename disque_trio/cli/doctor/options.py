@@ -4,6 +4,7 @@ import attrs
 
 from disque_trio.cli.frame import json_switch
 from disque_trio.cli.options import NodeOptions
+from disque_trio.client.address import Cluster
 from disque_trio.terminal.options import FILE, option, seconds, switch
 
 
@@ -14,7 +15,16 @@ class Options(NodeOptions):
     config: str | None = option("--config", FILE, "a configuration file to look at")
     timeout_s: float = option("-t", seconds(0.001), "how long each answer may take", 3.0)
     is_json: bool = json_switch("findings as one JSON object")
-    is_quiet: bool = switch("--quiet", "only the exit code, of one node")
+    is_quiet: bool = switch(
+        "--quiet", "only the exit code, of the node that the options name, or that of this machine"
+    )
+
+    @property
+    def own_node(self) -> Cluster:
+        """The node of a health check: that of the options, or the one of this machine. $DISQUE_URL
+        names nodes for clients, of which this machine may have one."""
+        found = self._cluster_of(self.url)
+        return attrs.evolve(found, seeds=found.seeds[:1])
 
     @property
     def has_node(self) -> bool:

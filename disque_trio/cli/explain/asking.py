@@ -104,13 +104,14 @@ class Asking:
 
     def _answers(self, command: Command[Any]) -> Iterator[tuple[NodeFacts, Any]]:
         """From each node that answers."""
-        with BlockingClient(self.options.cluster) as client:
+        cluster = self.options.cluster
+        first = cluster.seeds[0]
+        with BlockingClient(cluster) as client:
             for node in self.nodes:
                 if node.error or node.is_loading:
                     continue
                 host, _, port = node.where.rpartition(":")
-                address = self.options.address
-                address = attrs.evolve(address, host=host.strip("[]"), port=int(port))
+                address = attrs.evolve(first, host=host.strip("[]"), port=int(port), path=None)
                 [answer] = client.ask(address, [command])
                 if isinstance(answer, DisqueError):
                     raise UsageError(f"{node.where}: {answer}")
@@ -123,17 +124,17 @@ def _place(node: NodeFacts, zone: str) -> Place:
 
 
 def ask(options: Options) -> Asking:
-    """Ask every node of the cluster. Raises UsageError if the first one does not answer."""
-    nodes = anyio.run(_nodes, options.cluster)
-    where = str(options.address)  # a process that shares its port is named by its own
-    first = next((each for each in nodes if each.where == where), None)
-    if first is None:
+    """Ask every node of the cluster. Raises UsageError if none of those that are named answers."""
+    cluster = options.cluster
+    nodes = anyio.run(_nodes, cluster)
+    named = set(map(str, cluster.seeds))  # a process that shares its port is named by its own
+    firsts = [each for each in nodes if each.where in named]
+    if not firsts or any(not each.error and not each.is_loading for each in firsts):
         return Asking(options, nodes)
+    first = firsts[0]
     if first.error:
         raise UsageError(f"{first.where}: {first.error} ({first.advice})")
-    if first.is_loading:
-        raise UsageError(f"{first.where} still loads its append-only file: ask it later")
-    return Asking(options, nodes)
+    raise UsageError(f"{first.where} still loads its append-only file: ask it later")
 
 
 async def _status(cluster: Cluster, id: str) -> JobStatus:

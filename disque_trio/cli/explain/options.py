@@ -53,8 +53,8 @@ class Options(NodeOptions):
         described = (self.nodes, self.zones, self.journal)
         if self.is_asked and any(each is not None for each in described):
             raise UsageError(
-                "--nodes, --zones and --journal describe a cluster that is not asked: without -h, "
-                "-p, --job"
+                "--nodes, --zones and --journal describe a cluster that is not asked: without "
+                "--url, -h, -p, --job"
             )
         nodes = self.nodes or _DEFAULT_NODES
         if self.zones is not None and self.zones > nodes:

@@ -13,13 +13,13 @@ from disque_trio.client.naming import process_name
 from disque_trio.observe.operations.operation import Operation
 from disque_trio.observe.values import Json
 from disque_trio.web.api.openapi import document
-from disque_trio.web.api.problems import ProblemError, problem_of, retry_after, too_large
 from disque_trio.web.api.routes import PREFIX, Call, Reply, Route, response
 from disque_trio.web.api.table import found
 from disque_trio.web.audit import Audit
 from disque_trio.web.auth import Authenticator
 from disque_trio.web.messages import JSON, Expected, Request, Response
 from disque_trio.web.pieces import encoded_in_turns
+from disque_trio.web.problems import ProblemError, problem_of, retry_after, too_large
 from disque_trio.web.roles import CHANGES, NOBODY, User
 from disque_trio.web.source import Source
 from disque_trio.web.subscriptions import Broker

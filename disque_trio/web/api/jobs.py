@@ -17,7 +17,6 @@ from disque_trio.client.records import Job
 from disque_trio.observe.values import Json, given_name, name_fields
 from disque_trio.statemachine import commandoptions, joboptions
 from disque_trio.statemachine.joboptions import Option
-from disque_trio.web.api.problems import problem_of
 from disque_trio.web.api.reading import CODED_NAME, QUEUE, QUEUE_NAME
 from disque_trio.web.api.routes import (
     LARGE,
@@ -45,6 +44,7 @@ from disque_trio.web.api.schemas import (
     seconds,
     whole,
 )
+from disque_trio.web.problems import problem_of
 from disque_trio.web.roles import JOBS
 
 AT_ONCE: Final = 1000

@@ -7,7 +7,6 @@ from disque_trio.observe import bulk
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.operations.operation import Argument, Operation
 from disque_trio.observe.values import Json
-from disque_trio.web.api.problems import ProblemError
 from disque_trio.web.api.reading import CODED_NAME, FILTERS, ID, QUEUE, QUEUE_NAME
 from disque_trio.web.api.routes import Call, Reply, Route
 from disque_trio.web.api.schemas import (
@@ -29,6 +28,7 @@ from disque_trio.web.api.schemas import (
     seconds,
     whole,
 )
+from disque_trio.web.problems import ProblemError
 from disque_trio.web.roles import right_for
 from disque_trio.worker.operating.plans import Outcome, Plan
 

@@ -10,7 +10,6 @@ from disque_trio.observe.job_search import MOST, ROWS, STATES
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.queue_list import ONLY, SORTS
 from disque_trio.observe.values import Json, encoded, name_fields
-from disque_trio.web.api.problems import NO_JOB, ProblemError
 from disque_trio.web.api.routes import Call, Reply, Route
 from disque_trio.web.api.schemas import (
     BASE64,
@@ -32,6 +31,7 @@ from disque_trio.web.api.schemas import (
     seconds,
     whole,
 )
+from disque_trio.web.problems import NO_JOB, ProblemError
 from disque_trio.web.roles import SEE
 
 QUEUE_NAME: Final = named(1, 1024)

@@ -9,7 +9,6 @@ from urllib.parse import unquote_to_bytes
 import attrs
 
 from disque_trio.observe.values import Json, encoded
-from disque_trio.web.api.problems import ProblemError
 from disque_trio.web.api.schemas import (
     Field,
     Schema,
@@ -20,6 +19,7 @@ from disque_trio.web.api.schemas import (
     twice,
 )
 from disque_trio.web.messages import JSON, Header, Response
+from disque_trio.web.problems import ProblemError
 
 ROOT: Final = "/api"
 PREFIX: Final = f"{ROOT}/v1"

@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.observe.values import Json, raw
-from disque_trio.web.api.problems import ProblemError
+from disque_trio.web.problems import ProblemError
 
 Schema = dict[str, Any]
 

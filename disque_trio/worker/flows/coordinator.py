@@ -32,6 +32,7 @@ from disque_trio.worker.flows.graph import Graph
 from disque_trio.worker.flows.handles import FAILED, UNDONE, key_of
 from disque_trio.worker.handles import JobHandle
 from disque_trio.worker.membership import over
+from disque_trio.worker.operating.asking import given
 from disque_trio.worker.options import Definition, place_of
 from disque_trio.worker.policies import Backoff
 from disque_trio.worker.tally import DONE
@@ -202,9 +203,13 @@ class _Look:
         queue, copies = self.collector.queue, self.collector.copies
         keep = kept_s(self.until)
         keys = [key_of(final[n][0], n) for n in others if final.get(n, DONE)[0] in UNDONE]
-        for key in (*keys, FAILED):  # that one last: who sees it looks for the others
-            mark = tokens.add_mark(queue, left_s, copies, key, Token(), keep)
-            await self.collector.client.run(mark)
+        client = self.collector.client
+        marks = [
+            tokens.add_mark(queue, left_s, copies, key, Token(), keep) for key in (*keys, FAILED)
+        ]
+        for found in await client.run_all(marks[:-1]):
+            given(found)
+        await client.run(marks[-1])  # who sees that one looks for the others
 
     async def _cancel(self) -> None:
         """End the members that run or wait. Dead ones stay where they are."""

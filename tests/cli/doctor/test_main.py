@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from disque_trio.__main__ import main
-from disque_trio.cli.doctor import machine
+from disque_trio.cli.doctor import PROGRAM, machine
+from disque_trio.client.address import Address, Cluster
 from disque_trio.observe.finding import note, problem, warning
 from disque_trio.statemachine.base import Failure
+from disque_trio.terminal.options import parse
 from tests.client.fakenode import fake_node
 from tests.observe.test_survey import ME, answers
 
@@ -48,6 +50,21 @@ def test_a_health_check_asks_this_node_alone(port: str, capsys: pytest.CaptureFi
     assert main(["doctor", "-p", port, "--quiet"]) == 0
     assert main(["doctor", "-p", "1", "--quiet"]) == 1
     assert capsys.readouterr().out == ""
+
+
+def test_a_health_check_of_a_url_asks_its_first_node_alone(port: str) -> None:
+    assert main(["doctor", "--url", f"disque://127.0.0.1:{port},127.0.0.1:1", "--quiet"]) == 0
+    assert main(["doctor", "--url", f"disque://127.0.0.1:1,127.0.0.1:{port}", "--quiet"]) == 1
+
+
+def test_a_health_check_does_not_follow_the_url_of_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DISQUE_URL", "disque://:pw@10.0.0.1:7712,10.0.0.2")
+    options = parse(PROGRAM, "disque-trio doctor", ["--quiet"], {}).options
+
+    assert options.own_node == Cluster([Address()])
+    assert len(options.cluster.seeds) == 2
 
 
 def test_a_node_that_loads_its_jobs_does_not_serve_yet() -> None:

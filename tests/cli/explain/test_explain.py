@@ -95,6 +95,15 @@ def test_a_running_cluster_is_asked(
     assert told["cluster"]["originals"] == 0
 
 
+def test_one_node_of_a_url_that_answers_is_enough(
+    disque_server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"disque://127.0.0.1:1,{disque_server.cluster.seeds[0]}"
+    told = json.loads(explained(capsys, "--url", url, "--json", *ADDJOB, "REPLICATE", "1"))
+
+    assert (told["cluster"]["nodes"], told["cluster"]["silent"]) == (1, 1)
+
+
 def test_a_job_of_a_running_cluster_is_explained(
     disque_server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,7 +185,7 @@ def test_a_job_that_is_refused_says_so(capsys: pytest.CaptureFixture[str]) -> No
         ("ADDJOB mail", "only ADDJOB queue body ms-timeout [options] can be explained"),
         ("", "only ADDJOB queue body ms-timeout [options] can be explained"),
         ("--nodes 0 ADDJOB mail body 0", "'0' is not a number from 1 to 1000"),
-        ("--nodes 3 -p 7711 ADDJOB mail body 0", "without -h, -p, --job"),
+        ("--nodes 3 -p 7711 ADDJOB mail body 0", "without --url, -h, -p, --job"),
         ("--queue mail ADDJOB mail body 0", "leave out 'ADDJOB mail body 0'"),
         ("--job 7", "'7' is not the id of a job"),
         ("-p 1 ADDJOB mail body 0", "Could not connect to Disque at 127.0.0.1:1"),

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from disque_trio.web.api.problems import _CODES
 from disque_trio.web.api.table import ROUTES
+from disque_trio.web.problems import _CODES
 from tests.cluster.processes import Fleet, free_port
 from tests.trees import HOME
 

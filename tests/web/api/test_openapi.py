@@ -73,7 +73,8 @@ def test_a_tester_who_knows_the_document_alone_finds_no_failure(tmp_path: Path) 
             [
                 *(sys.executable, "-m", "schemathesis.cli", "--config-file", "settings.toml"),
                 *("run", "document.json", "--url", f"http://127.0.0.1:{port}/api/v1"),
-                *("--max-examples", "2", "--phases", "coverage,fuzzing", "--workers", "2"),
+                # In one thread: in two, ast.parse of Python 3.11 fails at times (CPython 106905).
+                *("--max-examples", "2", "--phases", "coverage,fuzzing"),
                 *("--continue-on-failure", "--no-color", "--warnings", "off"),
                 *("--suppress-health-check", "all", "--request-timeout", "120"),
                 # One of each family stands for the others, which have the same checks.
