@@ -96,8 +96,9 @@ class JournalDisk:
     """The `JournalStore` on disk."""
 
     def __init__(self, path: str) -> None:
-        # Absolute: CONFIG SET dir must not move the node away from its jobs.
-        self.path = os.path.abspath(path)
+        # Absolute: CONFIG SET dir must not move the node away from its jobs. A symbolic link stays
+        # one: a rewrite replaces what it points to.
+        self.path = os.path.realpath(path)
         self.name = self.path
         """Absolute, since errors are read far from the node's directory."""
         self._new_path = f"{self.path}.new"

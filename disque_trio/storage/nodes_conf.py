@@ -31,8 +31,9 @@ class NodesConf:
     """The `NodesStore` on disk."""
 
     def __init__(self, path: str) -> None:
-        # Absolute: CONFIG SET dir must not move the node away from its identity.
-        self.path = os.path.abspath(path)
+        # Absolute: CONFIG SET dir must not move the node away from its identity. A symbolic link
+        # stays one.
+        self.path = os.path.realpath(path)
         self.thread = OwnThread()
         self.names: list[HostName] = []
         self.limits: list[tuple[bytes, Setting]] = []

@@ -1,5 +1,6 @@
 """Rules against trials, over options and clusters: `python -m tests.explain.sweep FROM:TO`."""
 
+import argparse
 import contextlib
 import itertools
 import sys
@@ -13,6 +14,7 @@ from disque_trio.explain.facts import JOURNALS, Facts
 from disque_trio.explain.job_request import JobRequest, read
 from disque_trio.explain.rules import MAY, Answer, answers
 from disque_trio.explain.trials import Trial, run
+from tests.arguments import seeds
 
 OPTIONS: Final = (
     "",
@@ -73,17 +75,19 @@ def _try(case: Case, seed: int, count: Counter[str]) -> None:
         sys.stdout.flush()
 
 
-def main(span: str) -> int:
+def main(arguments: list[str]) -> int:
     """Run them all with these seeds, until Ctrl-C at the latest. The exit status."""
-    first, _, end = span.partition(":")
+    parser = argparse.ArgumentParser(prog="python -m tests.explain.sweep")
+    parser.add_argument("seeds", nargs="?", type=seeds, default="0:5", help="FROM:TO (0:5)")
+    chosen = parser.parse_args(arguments).seeds
     began = time.monotonic()
     count: Counter[str] = Counter()
     with contextlib.suppress(KeyboardInterrupt):
-        for seed, case in itertools.product(range(int(first), int(end)), cases()):
+        for seed, case in itertools.product(chosen, cases()):
             _try(case, seed, count)
     sys.stdout.write(f"{time.monotonic() - began:.0f} s {dict(sorted(count.items()))}\n")
     return 1 if count["disagreements"] else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1:]))

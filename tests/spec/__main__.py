@@ -5,6 +5,7 @@ Java. `TLA2TOOLS` names another `tla2tools.jar`. Without one of them the evaluat
 checks the models, up to a number of states.
 """
 
+import argparse
 import os
 import re
 import shutil
@@ -107,8 +108,15 @@ def with_evaluator(text: str, config: Model) -> Checked:
     return Checked(found.states, found.depth, found.broken, found.states < MOST)
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Check the models of these names, or all; then the mistakes, if all are checked."""
+    parser = argparse.ArgumentParser(prog="python -m tests.spec")
+    known = [each.name for each in models()]
+    parser.add_argument("models", nargs="*", help=f"some of {', '.join(known)}; all by default")
+    names = parser.parse_args(arguments).models
+    for name in names:
+        if name not in known:
+            parser.error(f"{name!r} is no model; the models are {', '.join(known)}")
     kept = Path(sys.prefix) / ".tla"
     kept.mkdir(exist_ok=True)
     program, archive = java(), jar(kept)

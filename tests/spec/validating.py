@@ -7,6 +7,7 @@ The comments above the actions say which events show them. What no event shows i
 of the specification is kept for each way in which the events so far can be explained.
 """
 
+import argparse
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,9 +19,9 @@ import attrs
 
 from disque_trio.sim.engines.heap.run import simulate
 from disque_trio.sim.scenarios.expand import expand
-from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
+from tests.arguments import scenario, seeds
 from tests.spec.evaluating import Function, Specification, Values
 from tests.spec.models import parsed
 from tests.spec.parsing import Module, listed_in
@@ -676,11 +677,13 @@ def _say(line: str) -> None:
 
 def main(arguments: list[str]) -> int:
     """Play seeds, and print what is no step of the specification."""
-    first, _, last = (arguments[0] if arguments else "0:5").partition(":")
-    scenario = load(arguments[1] if len(arguments) > 1 else SWARM)
+    parser = argparse.ArgumentParser(prog="python -m tests.spec.validating", description=__doc__)
+    parser.add_argument("seeds", nargs="?", type=seeds, default="0:5", help="FROM:TO (0:5)")
+    parser.add_argument("scenario", nargs="?", type=scenario, default=SWARM, help="a file")
+    options = parser.parse_args(arguments)
     jobs = rows = wrong = 0
-    for seed in range(int(first), int(last or int(first) + 1)):
-        result = validate(expand(scenario, seed))
+    for seed in options.seeds:
+        result = validate(expand(options.scenario, seed))
         jobs, rows, wrong = jobs + result.jobs, rows + result.rows, wrong + len(result.findings)
         _say(
             f"seed {seed}: {result.jobs} jobs, {result.rows} rows, {len(result.findings)} findings"

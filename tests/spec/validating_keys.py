@@ -9,6 +9,7 @@ Of the nodes that the specification numbers by the creation stamp of their ADDJO
 come last.
 """
 
+import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -22,6 +23,7 @@ from disque_trio.sim.scenarios.fault_kinds import ROWS
 from disque_trio.sim.scenarios.plan import Add, Consumer, Latency, LinkPlan, Plan
 from disque_trio.statemachine.key_facts import HELD, KEPT, MOVED, PENDING
 from disque_trio.tracing.rows import Row
+from tests.arguments import seeds
 from tests.spec.evaluating import Specification, Values
 from tests.spec.models import parsed
 from tests.spec.parsing import Module
@@ -331,9 +333,10 @@ def validate(plan: Plan) -> tuple[int, list[Finding]]:
 
 def main(arguments: list[str]) -> int:
     """Play seeds of the plan, and print what is no step of the specification."""
-    first, _, last = (arguments[0] if arguments else "0:5").partition(":")
+    parser = argparse.ArgumentParser(prog="python -m tests.spec.validating_keys")
+    parser.add_argument("seeds", nargs="?", type=seeds, default="0:5", help="FROM:TO (0:5)")
     keys = wrong = 0
-    for seed in range(int(first), int(last or int(first) + 1)):
+    for seed in parser.parse_args(arguments).seeds:
         checked, findings = validate(rivals(seed))
         keys, wrong = keys + checked, wrong + len(findings)
         for each in findings[:5]:

@@ -41,6 +41,24 @@ def test_what_is_appended_follows_what_is_there(disk: JournalDisk, file: DiskFil
     again.close()
 
 
+def test_a_rewrite_of_a_symbolic_link_replaces_what_it_points_to(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "volume"
+    elsewhere.mkdir()
+    link = tmp_path / "disque.aof"
+    link.symlink_to(elsewhere / "real.aof")
+    disk = JournalDisk(str(link))
+    old, new = disk.open(), disk.begin()
+    new.append(b"rewritten")
+
+    disk.replace(new)
+
+    assert link.is_symlink()
+    assert os.listdir(elsewhere) == ["real.aof"]
+    assert link.read_bytes() == b"rewritten"
+    old.close()
+    new.close()
+
+
 def closed_within(call: str, disk: JournalDisk, file: DiskFile, patch: pytest.MonkeyPatch) -> int:
     """Let another task close the file, and others make files, when a thread is about to enter this
     system call. The number of the descriptor."""

@@ -47,6 +47,19 @@ def test_what_was_saved_is_loaded(path: Path) -> None:
     assert os.listdir(path.parent) == ["nodes.conf"]
 
 
+def test_a_symbolic_link_stays_one(path: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "volume"
+    elsewhere.mkdir()
+    path.symlink_to(elsewhere / "nodes.conf")
+    store = opened(path)
+    store.save(LINE)
+    store.close()
+
+    assert path.is_symlink()
+    assert os.listdir(elsewhere) == ["nodes.conf"]
+    assert path.read_bytes() == LINE
+
+
 def test_the_lock_lasts_through_saves(path: Path) -> None:
     store = opened(path)
     with pytest.raises(NodesConfError, match="in use by another node"):

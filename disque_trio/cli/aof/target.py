@@ -12,12 +12,14 @@ _BUFFER = 1 << 20
 
 
 class Target:
-    """`with Target(path) as target`: the file is complete on success, and absent on failure."""
+    """`with Target(path) as target`: the file is complete on success, and absent on failure. Of a
+    symbolic link it is what the link points to."""
 
     def __init__(self, path: str, like: os.stat_result) -> None:
         self.path = path
         self.size = 0
-        self._new = f"{path}.new"
+        self._place = os.path.realpath(path)
+        self._new = f"{self._place}.new"
         self._like = like
         try:
             self._file = open(self._new, "wb", buffering=_BUFFER)  # noqa: SIM115
@@ -64,12 +66,14 @@ class Target:
         with contextlib.suppress(PermissionError):
             os.fchown(descriptor, self._like.st_uid, self._like.st_gid)
         os.fsync(descriptor)
-        os.rename(self._new, self.path)
-        sync_directory(os.path.dirname(os.path.abspath(self.path)))
+        os.rename(self._new, self._place)
+        sync_directory(os.path.dirname(self._place))
 
 
 def keep(path: str) -> str:
-    """Keep a file that is about to be replaced under a second name, which is returned."""
+    """Keep a file that is about to be replaced under a second name, which is returned. Of a
+    symbolic link it is what the link points to."""
+    path = os.path.realpath(path)
     number = 0
     while True:
         name = f"{path}.before-repair" + (f".{number}" if number else "")

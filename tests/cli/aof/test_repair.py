@@ -48,6 +48,20 @@ def test_a_sound_file_is_left_alone(make: Make, capsys: Capture) -> None:
     assert "nothing to repair" in capsys.readouterr().out
 
 
+def test_of_a_symbolic_link_the_file_behind_it_is_repaired_and_kept(
+    make: Make, tmp_path: Path
+) -> None:
+    path = make(framed()[:-1])
+    link = tmp_path / "link.aof"
+    link.symlink_to(path)
+
+    assert main(["repair", str(link), "--yes"]) == SOUND
+
+    assert link.is_symlink()
+    assert records_in(path) == len(RECORDS) - 1
+    assert Path(f"{path}.before-repair").read_bytes() == framed()[:-1]
+
+
 @pytest.mark.parametrize("data", [framed(), disque()])
 def test_a_torn_tail_is_cut_and_the_old_file_kept(data: bytes, make: Make) -> None:
     path = make(data[:-1])

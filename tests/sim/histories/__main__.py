@@ -16,6 +16,8 @@ from rich.table import Table
 from disque_trio.sim.histories.judge import by_property
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
+from disque_trio.terminal.options import whole
+from tests.arguments import scenario
 from tests.sim.histories.played import judged
 
 _FIGURES: Final = (
@@ -37,13 +39,18 @@ class Both:
     figures: Counter[str]
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """The exit status: 1 if a run is wrong by either judge."""
     parser = argparse.ArgumentParser(prog="python -m tests.sim.histories", description=__doc__)
     parser.add_argument("files", nargs="*", default=["scenarios/everything.toml"])
-    parser.add_argument("--seeds", type=int, default=200, help="how many of each file (200)")
-    parser.add_argument("--processes", type=int, default=2, help="how many at once (2)")
-    options = parser.parse_args()
+    parser.add_argument("--seeds", type=whole(1), default=200, help="how many of each file (200)")
+    parser.add_argument("--processes", type=whole(1), default=2, help="how many at once (2)")
+    options = parser.parse_args(arguments)
+    for path in options.files:
+        try:
+            scenario(path)
+        except argparse.ArgumentTypeError as error:
+            parser.error(str(error))
     console = Console()
     found = list(_played(console, options.files, options.seeds, options.processes))
     console.print(_table(found))
@@ -89,4 +96,4 @@ def _table(found: list[Both]) -> Table:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
