@@ -57,6 +57,8 @@ _FIRST_LINE: Final = re.compile(rb"[!-~]+ [!-~]+ HTTP/[0-9.]+\r?")
 _NO_TEXT: Final = re.compile(rb"[^ -~\r\n]")
 _ABSOLUTE: Final = re.compile(r"(?i:https?)://([^/?]*)(.*)")
 """A request target with a host (RFC 9112, 3.2.2)."""
+_SINGLE: Final = (b"authorization", b"content-type", b"cookie", b"origin", b"sec-fetch-site")
+"""Headers that come once, and decide what is done."""
 _QUOTED: Final = re.compile(r":? (?:bytearray\(|b['\"]).*", re.DOTALL)
 """What h11 quotes of a request."""
 _POLICY: Final = (
@@ -285,6 +287,10 @@ class Connection:
         if not isinstance(head, h11.Request):
             return None
         headers, target = dict(head.headers), head.target.decode("ascii")
+        names = [name for name, _ in head.headers]
+        if twice := [name.decode().title() for name in _SINGLE if names.count(name) > 1]:
+            # A proxy may have judged the other one.
+            raise ProblemError(400, "HTTP", f"{twice[0]} is given twice", "send it once")
         if headers.keys() >= {b"transfer-encoding", b"content-length"}:
             # A proxy may take the other one, and so find other requests.
             raise ProblemError(

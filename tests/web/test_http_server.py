@@ -102,6 +102,8 @@ async def test_a_target_may_have_a_host_which_replaces_the_header(
         (b"\0\1\2\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nOrigin: a\r\norigin: a\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * http_server.MOST_BYTES, 431),
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1025\r\n\r\n" + b"x" * 1025, 413),
