@@ -52,7 +52,7 @@ example: $(EXAMPLE) ## a small shop, with a worker and a node that are killed
 # What runs in one process shares the cores first; the rest, which often waits, takes three.
 test: $(SPARK) $(NODE) ## every check and test
 	$(MAKE) --jobs=2 --output-sync pipeline lint types machine shipped instructions
-	$(BIN)/python -m pytest -n 3 -m 'not soak and not pins' \
+	$(BIN)/python -m pytest -n 3 -m 'not soak and not pins' --durations=60 --durations-min=5 \
 		--ignore=tests/statemachine --ignore=tests/pipeline --ignore=$(SHIPPED)
 
 # In one process: a JVM and its processes are many.
