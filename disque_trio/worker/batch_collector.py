@@ -25,6 +25,8 @@ from disque_trio.worker.envelope import BadBodyError, created_at
 from disque_trio.worker.exceptions import Snooze
 from disque_trio.worker.membership import over
 from disque_trio.worker.options import Definition, Options
+from disque_trio.worker.pace import Pace
+from disque_trio.worker.protocol import Run
 from disque_trio.worker.replies import tell_failure
 from disque_trio.worker.tally import BatchEnds, Tally, crowded
 from disque_trio.worker.tokens import RETRY_S, SPARE_S, TOKENS, Token
@@ -33,11 +35,12 @@ _LOOK_S: Final = 2.0
 """How long another token is waited for."""
 _REST_S: Final = 0.2
 """The same when all that there are should be here."""
+_LEAST_S: Final = 0.02
+"""The same while other jobs wait for the slot: so the node asks others for tokens."""
+_SLICE_S: Final = 0.25
+"""How often that is looked at."""
 _ROUND_S: Final = 20.0
 _AT_ONCE: Final = 100
-_LONGEST_PAUSE_S: Final = 15.0
-_LOOKS_PER_S: Final = 200
-"""Members of a batch that nodes are asked for, in each second at most."""
 _SWEEP_S: Final = 20.0
 """Until what another collector has taken is looked for again."""
 _UNCOUNTED_S: Final = 1.0
@@ -59,7 +62,7 @@ def definition() -> Definition:
 
 
 def collector(
-    enqueuer: Enqueuer, now: Callable[[], float]
+    enqueuer: Enqueuer, now: Callable[[], float], pace: Pace
 ) -> Callable[..., Coroutine[Any, Any, None]]:
     """The function of the task. `now` is Unix time."""
 
@@ -75,7 +78,7 @@ def collector(
         sync: int | None = None,
     ) -> None:
         born, copies = created_at(batch) or 0.0, Copies(replicate=replicate, sync=sync)
-        found = Collector(enqueuer, TOKENS + batch, Tally(size), born, now, copies)
+        found = Collector(enqueuer, TOKENS + batch, Tally(size), born, now, copies, job.run, pace)
         if await over(found.client, found.queue) != "no":  # a collector was delivered twice
             await found.sweep()
             return
@@ -85,8 +88,7 @@ def collector(
             found.tally.late()
         if not found.tally.is_complete:
             await found.put_back(max(until - now(), 0) + SPARE_S)
-            longest = max(_LONGEST_PAUSE_S, size / _LOOKS_PER_S)
-            raise Snooze(min(2.0 ** min(job.snoozes, 10), longest))
+            raise Snooze(found.pause_s(size))
         why_not = ""
         ends = found.ends(enqueuer.max_body // 2)
         if unheard:
@@ -115,6 +117,9 @@ class Collector:
     """When the batch was made, in Unix seconds."""
     now: Callable[[], float]
     copies: Copies
+    run: Run
+    pace: Pace
+    _began: float = attrs.field(init=False, factory=anyio.current_time)
     _held: list[tuple[Delivered, Token]] = attrs.field(init=False, factory=list)
     _refused_at: float = attrs.field(init=False, default=0.0)
     """When a node has last refused a job for want of others, in Unix seconds."""
@@ -159,8 +164,17 @@ class Collector:
                 break
 
     async def take_some(self, wait: float) -> bool:
-        """Take tokens that are there, or the first ones within so many seconds. Are there any?"""
-        found = await self.client.getjob(self.queue, count=_AT_ONCE, timeout=wait, with_meta=True)
+        """Take tokens that are there, or the first ones within so many seconds, unless other jobs
+        need the slot meanwhile, which may be members. Are there any?"""
+        found: list[Delivered] = []
+        while not found and wait > 0:
+            slice_s = min(wait, _SLICE_S)
+            if self.run.is_in_the_way():
+                wait, slice_s = 0.0, _LEAST_S
+            found = await self.client.getjob(
+                self.queue, count=_AT_ONCE, timeout=slice_s, with_meta=True
+            )
+            wait -= slice_s
         for job in found:
             token = _read(job)
             self._held.append((job, token))
@@ -168,7 +182,13 @@ class Collector:
         self.tally.join()
         return bool(found)
 
-    def quiet_s(self) -> float:
+    def pause_s(self, pending: int) -> float:
+        """How long until the next look, with so many members of which nodes are asked."""
+        self.pace.looked(self.queue, self._began, anyio.current_time())
+        slots = self.run.slots if self.run.is_in_the_way() else 0
+        return self.pace.pause(self._quiet_s(), pending, slots)
+
+    def _quiet_s(self) -> float:
         """For how long nothing has become known of the batch, in seconds."""
         if self.changed:
             return 0.0

@@ -26,6 +26,7 @@ from disque_trio.statemachine.base import Reply
 from disque_trio.terminal.counting import counted
 from disque_trio.worker import workerlog
 from disque_trio.worker.beginning import Batch, Beginnings
+from disque_trio.worker.engine import fetching
 from disque_trio.worker.engine.engine import Engine
 from disque_trio.worker.engine.records import (
     NEVER,
@@ -161,6 +162,11 @@ class Worker:
         running = (Phase.RUNNING, Phase.QUIET)
         return self._engine is not None and self._engine.state.phase not in running
 
+    @property
+    def slots(self) -> int:
+        """How many jobs may run at once."""
+        return self.settings.concurrency
+
     def lease_end(self, id: bytes) -> float:
         """When the job's lease ends, by `anyio.current_time`."""
         job = None if self._engine is None else self._engine.state.jobs.get(id)
@@ -177,6 +183,10 @@ class Worker:
         """Has any node said that it has this feature?"""
         nodes = () if self._engine is None else self._engine.state.nodes.values()
         return any(feature in (node.said or ()) for node in nodes)
+
+    def has_slot_for(self, queue: bytes) -> bool:
+        """Could another job of this queue begin now?"""
+        return self._engine is not None and fetching.has_slot_for(self._engine.state, queue)
 
     def limit(self, id: bytes, seconds: float) -> float:
         """Cancel the handler of the job after so long; infinity is never. Returns when."""

@@ -46,6 +46,7 @@ from disque_trio.worker.flows import coordinator
 from disque_trio.worker.middleware import Body, Middleware, compose
 from disque_trio.worker.notifier import Notifier
 from disque_trio.worker.options import Definition
+from disque_trio.worker.pace import Pace
 from disque_trio.worker.policies import DEFAULT, crashed
 from disque_trio.worker.protocol import Run
 from disque_trio.worker.runlog import RunLog
@@ -367,10 +368,13 @@ def make_handler(
         body = compose(layers, body_of(task.definition, task.fn, known, is_within=bool(layers)))
         names = (task.name, *task.definition.aliases)
         entries |= dict.fromkeys(names, Entry(task.definition, body, task.arguments))
-    collect, definition = batch_collector.collector(enqueuer, now), batch_collector.definition()
-    entries[definition.name] = _own(definition, collect, known)
-    coordinate, definition = coordinator.coordinator(enqueuer, now), coordinator.definition()
-    entries[definition.name] = _own(definition, coordinate, known)
+    pace = Pace()
+    for module, make in (
+        (batch_collector, batch_collector.collector),
+        (coordinator, coordinator.coordinator),
+    ):
+        definition = module.definition()
+        entries[definition.name] = _own(definition, make(enqueuer, now, pace), known)
     beside = None
     if crons is not None and crons.schedules:
         beside = import_module("disque_trio.worker.cron.known").keeping(enqueuer, crons, now, draw)

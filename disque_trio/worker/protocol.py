@@ -27,6 +27,11 @@ class Driver(Protocol):
         """Does the worker stop?"""
         ...
 
+    @property
+    def slots(self) -> int:
+        """How many jobs may run at once."""
+        ...
+
     def lease_end(self, id: bytes) -> float:
         """When the job's lease ends; infinity if it has none, minus infinity if it is lost."""
         ...
@@ -37,6 +42,10 @@ class Driver(Protocol):
 
     def has(self, feature: bytes) -> bool:
         """Has any node said that it has this feature, also if it does not answer now?"""
+        ...
+
+    def has_slot_for(self, queue: bytes) -> bool:
+        """Could another job of this queue begin here now?"""
         ...
 
     def limit(self, id: bytes, seconds: float) -> float:
@@ -91,6 +100,15 @@ class Run:
     def has(self, feature: bytes) -> bool:
         """Has any node said that it has this feature, also if it does not answer now?"""
         return self._driver.has(feature)
+
+    @property
+    def slots(self) -> int:
+        """How many jobs may run at once in this worker."""
+        return self._driver.slots
+
+    def is_in_the_way(self) -> bool:
+        """Do other jobs of its queue have to wait for a slot of this worker, if there are any?"""
+        return not self._driver.has_slot_for(self.start.queue)
 
     def limit(self, seconds: float) -> None:
         """It may take so long, from now on. Then it is cancelled with `Reason.TOO_LONG`."""

@@ -20,6 +20,7 @@ class Driver:
     """What a driver tells a run."""
 
     is_stopping: bool = False
+    slots: int = 1
     end: float = 1e9
     features: frozenset[bytes] = frozenset()
     limits: list[float] = attrs.Factory(list)
@@ -34,6 +35,9 @@ class Driver:
 
     def has(self, feature: bytes) -> bool:
         return feature in self.features
+
+    def has_slot_for(self, queue: bytes) -> bool:
+        return bool(queue)
 
     def limit(self, id: bytes, seconds: float) -> float:
         assert id == ID

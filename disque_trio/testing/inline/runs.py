@@ -78,6 +78,7 @@ class _Driver:
     tasks: TaskGroup
     scope: anyio.CancelScope = attrs.Factory(anyio.CancelScope)
     is_stopping: bool = False
+    slots: int = 1
     is_over: bool = False
     """Does the node know the outcome?"""
     run: Run = attrs.field(init=False)
@@ -93,6 +94,10 @@ class _Driver:
     def has(self, feature: bytes) -> bool:
         """Has the node this feature?"""
         return words.has(_NODE, feature)
+
+    def has_slot_for(self, queue: bytes) -> bool:  # noqa: ARG002
+        """Each job begins at once."""
+        return True
 
     def limit(self, id: bytes, seconds: float) -> float:  # noqa: ARG002
         """Cancel the handler after so long, by the clock of the event loop. Returns when."""

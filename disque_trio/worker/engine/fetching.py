@@ -90,6 +90,14 @@ def _free(state: State) -> int:
     return state.settings.concurrency + stuck - sum(state.running.values())
 
 
+def has_slot_for(state: State, name: bytes) -> bool:
+    """Could another job of this queue begin now?"""
+    queue = state.queues.get(name)
+    if queue is None or _free(state) <= 0 or suspects.is_on(state):
+        return False
+    return not order.is_at_limit(state, queue)
+
+
 def _has_plenty(state: State, now: Micros) -> bool:
     """Do all slots run, and is most of what may be held there? Few large requests cost less than
     many small ones."""

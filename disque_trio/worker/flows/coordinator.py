@@ -34,6 +34,7 @@ from disque_trio.worker.handles import JobHandle
 from disque_trio.worker.membership import over
 from disque_trio.worker.operating.asking import given
 from disque_trio.worker.options import Definition, place_of
+from disque_trio.worker.pace import Pace
 from disque_trio.worker.policies import Backoff
 from disque_trio.worker.tally import DONE
 from disque_trio.worker.tokens import SPARE_S, TOKENS, Member, Token, shortened
@@ -43,13 +44,8 @@ _LOOK_S: Final = 2.0
 _REST_S: Final = 0.2
 """The same when none is expected."""
 _ROUND_S: Final = 20.0
-_PAUSES_S: Final = (0.25, 15.0)
-"""The shortest and the longest pause between two looks,"""
-_PART: Final = 4
-"""which is this part of the time since anything has happened. So a flow of long jobs takes an
-eighth longer than its jobs."""
-_LOOKS_PER_S: Final = 200
-"""Members of a flow that nodes are asked for, in each second at most."""
+_REFUSED_S: Final = 1.0
+"""The pause while no node takes a member."""
 _RETRY: Final = Backoff(attempts=10_000, base=1, most=30)
 """While nodes are down it is tried for days."""
 _SHOWN: Final = 10
@@ -63,7 +59,7 @@ def definition() -> Definition:
 
 
 def coordinator(
-    enqueuer: Enqueuer, now: Callable[[], float]
+    enqueuer: Enqueuer, now: Callable[[], float], pace: Pace
 ) -> Callable[..., Coroutine[Any, Any, None]]:
     """The function of the task. `now` is Unix time."""
 
@@ -82,7 +78,7 @@ def coordinator(
         copies = Copies(replicate=replicate, sync=sync)
         graph = Graph(len(known), after=[each.after for each in known])
         born = created_at(flow) or 0.0
-        collector = Collector(enqueuer, TOKENS + flow, graph, born, now, copies)
+        collector = Collector(enqueuer, TOKENS + flow, graph, born, now, copies, job.run, pace)
         if await over(collector.client, collector.queue) != "no":  # it was delivered twice
             await collector.sweep()
             return
@@ -175,11 +171,9 @@ class _Look:
         """How long until the next look."""
         if self.job.stopping:
             return 0.0
-        shortest, longest = _PAUSES_S
         if self.graph.ready():
-            return 4 * shortest  # no node takes them now
-        pause = min(max(self.collector.quiet_s() / _PART, shortest), longest)
-        return max(pause, len(self.graph.pending()) / _LOOKS_PER_S)
+            return _REFUSED_S
+        return self.collector.pause_s(len(self.graph.pending()))
 
     async def end(self, left_s: float) -> None:
         """The flow is over: say so if not all members are done, and cancel those of a cancelled

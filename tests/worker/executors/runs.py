@@ -12,6 +12,7 @@ class NoDriver:
     """Knows of no job."""
 
     is_stopping = False
+    slots = 1
 
     def lease_end(self, id: bytes) -> float:  # noqa: ARG002
         """Never."""
@@ -24,6 +25,10 @@ class NoDriver:
     def has(self, feature: bytes) -> bool:  # noqa: ARG002
         """It has none."""
         return False
+
+    def has_slot_for(self, queue: bytes) -> bool:  # noqa: ARG002
+        """As many as there are jobs."""
+        return True
 
     def limit(self, id: bytes, seconds: float) -> float:  # noqa: ARG002
         """When it would be."""
