@@ -330,17 +330,6 @@ def count_delivery(job: Job, *, nack: bool, redelivery: bool) -> None:
         job.deliveries = (job.deliveries + 1) & 0xFFFF
 
 
-def uncount_delivery(node: NodeState, job: Job) -> None:
-    """The last additional delivery was none: the job had stayed in another node's queue."""
-    if not job.deliveries:
-        return
-    job.deliveries -= 1
-    tracked_deliveries.uncount(node, job)
-    if job.state == QUEUED:
-        # The record of its being queued has the count.
-        journaling.queued(node, job)
-
-
 def mark_ready(node: NodeState, queue: Queue) -> None:
     """Let waiting clients be served at the end of the input, unless deliveries are paused."""
     if not queue.paused & PAUSE_OUT:

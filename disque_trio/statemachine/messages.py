@@ -239,9 +239,8 @@ class Enqueue(JobMessage):
 class Queued(JobMessage):
     """I have queued it: postpone yours. Says whether it was a NACK or a redelivery.
 
-    Two marks are ours, which original nodes do not send, and ignore. `told`: a client wanted it
-    queued, so a lease that runs is over. `undelivered`: it was queued here all the time, so the
-    redelivery that the receiver has counted last was none.
+    `told` is ours: a client wanted it queued, so a lease that runs is over. Original nodes do not
+    send it, and ignore it.
     """
 
     NUMBER: ClassVar[int] = 7
@@ -249,18 +248,15 @@ class Queued(JobMessage):
         mark("nack", 2),
         mark("redelivery", 4),
         mark("told", 8),
-        mark("undelivered", 16),
     )
 
     nack: bool = False
     redelivery: bool = False
     told: bool = False
-    undelivered: bool = False
 
     def detail(self, _names: Names) -> str:
         """Why."""
-        words = "undelivered", "nack", "redelivery"
-        return next((word for word in words if getattr(self, word)), "")
+        return "nack" if self.nack else "redelivery" if self.redelivery else ""
 
 
 @attrs.define

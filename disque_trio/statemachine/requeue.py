@@ -26,7 +26,6 @@ from disque_trio.statemachine.base import (
     BCAST_WILLQUEUE,
     DEAD,
     DELAYED,
-    DELIVERED,
     POSTPONED,
     QUEUED,
     QUEUED_ONCE,
@@ -126,12 +125,7 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
         return
     if message.nack or message.redelivery:
         trace.trouble(node, job, job.state)
-    if message.undelivered:
-        lifecycle.uncount_delivery(node, job)
-    if message.redelivery and _was_undelivered(node, sender, job):
-        send.to_holders(node, job, Queued(job.id, undelivered=True))
-    else:
-        lifecycle.count_delivery(job, nack=message.nack, redelivery=message.redelivery)
+    lifecycle.count_delivery(job, nack=message.nack, redelivery=message.redelivery)
     tracked_deliveries.follow(node, job, sender.id)
     if message.redelivery:
         exchange_holders(node, job)
@@ -150,19 +144,6 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
         else:
             send.to_node(node, sender, Queued(job.id))
     _postpone(node, job)
-
-
-def _was_undelivered(node: NodeState, sender: Peer, job: Job) -> bool:
-    """The sender has counted a delivery, since it did not hear that the job is queued here. Was it
-    never delivered from here (decision 163)?
-
-    If both have queued it again after the same delivery, the one that keeps it takes the count of
-    the other back. The other does so only if it knows of no delivery at all.
-    """
-    if job.state != QUEUED:
-        return False
-    is_kept = not wins(node.cluster.myself.id, sender.id, job.id)
-    return is_kept or not (job.deliveries or job.flags & DELIVERED)
 
 
 def _postpone(node: NodeState, job: Job) -> None:

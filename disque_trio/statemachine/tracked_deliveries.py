@@ -80,13 +80,6 @@ def follow(node: NodeState, job: Job, sender: NodeId) -> None:
         delivery.attempt = _attempt(job)
 
 
-def uncount(node: NodeState, job: Job) -> None:
-    """A delivery that was counted was none: the last one here stays the last one."""
-    delivery = node.tracked.get(job.id)
-    if delivery is not None and delivery.attempt == _attempt(job) + 1:
-        delivery.attempt -= 1
-
-
 def _keep(node: NodeState, job: Job, token: bytes) -> None:
     before = node.tracked.get(job.id)
     was_unbegun = before is not None and before.was_unbegun

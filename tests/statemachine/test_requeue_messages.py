@@ -1,8 +1,5 @@
-from typing import Any
-
 import pytest
 
-from disque_trio.statemachine import journaling
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -24,10 +21,8 @@ from disque_trio.statemachine.messages import (
     Working,
     YourJobs,
 )
-from disque_trio.statemachine.records import LoadJob
 from tests.rig import CALM, JOB, ME, N2, N3, ONCE, Rig, copy_of
 from tests.statemachine.requeuing import GRAIN, I_WIN, SPREAD, advance_to, holder_rig
-from tests.statemachine.test_journaling import records
 
 N2_WINS: JobId = b"D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 
@@ -89,97 +84,6 @@ def test_the_node_that_keeps_it_says_so() -> None:
     rig.message(N2, Queued(I_WIN))
 
     assert rig.sent() == [(N2, Queued(I_WIN))]
-
-
-# Redeliveries that followed no delivery (decision 163).
-
-
-def queue_owner(job_id: JobId) -> Rig:
-    """A node that was given the job, and has it queued for the first time."""
-    rig = Rig(peers=2, config=CALM)
-    rig.message(N2, YourJobs((copy_of(job_id, holders=(N2, N3, ME)),)))
-    assert rig.node.jobs[job_id].state == QUEUED
-    rig.sent()
-    return rig
-
-
-@pytest.mark.parametrize("job_id", [N2_WINS, I_WIN])
-def test_a_node_that_still_has_a_job_queued_takes_back_what_others_have_counted(
-    job_id: JobId,
-) -> None:
-    rig = queue_owner(job_id)
-    job = rig.node.jobs[job_id]
-
-    # This node did not answer for a while, and N2 could not know that nobody has taken it.
-    rig.message(N2, Queued(job_id, redelivery=True))
-
-    told = [(N2, Queued(job_id, undelivered=True)), (N3, Queued(job_id, undelivered=True))]
-    assert rig.sent()[:2] == told
-    assert job.deliveries == 0
-
-
-def test_a_node_that_gives_way_lets_a_redelivery_count_if_it_has_delivered_the_job() -> None:
-    rig = queue_owner(N2_WINS)
-    job = rig.node.jobs[N2_WINS]
-    rig.ask("GETJOB", "FROM", "q")
-    rig.advance(61_000)
-    assert (job.state, job.deliveries) == (QUEUED, 1)
-    rig.sent()
-
-    rig.message(N2, Queued(N2_WINS, redelivery=True))
-
-    assert rig.sent() == []
-    assert (job.state, job.deliveries) == (ACTIVE, 2)
-
-
-def test_of_two_nodes_that_have_queued_it_again_the_one_that_keeps_it_counts_once() -> None:
-    rig = holder_rig(job_id=I_WIN)
-    rig.advance(61_000)
-    job = rig.node.jobs[I_WIN]
-    assert (job.state, job.deliveries) == (QUEUED, 1)
-    rig.sent()
-
-    rig.message(N2, Queued(I_WIN, redelivery=True))
-
-    assert job.deliveries == 1
-    assert (N2, Queued(I_WIN, undelivered=True)) in rig.sent()
-
-
-def test_a_count_is_taken_back_once_and_never_below_zero() -> None:
-    rig = holder_rig()
-    job = rig.node.jobs[JOB]
-    rig.message(N2, Queued(JOB, redelivery=True))
-    rig.message(N2, Queued(JOB, redelivery=True))
-
-    for expected in (1, 0, 0):
-        rig.message(N3, Queued(JOB, undelivered=True))
-        assert job.deliveries == expected
-
-
-def test_a_worker_keeps_its_job_when_an_earlier_count_is_taken_back() -> None:
-    rig = holder_rig(retry=10)
-    rig.advance(11_000)
-    reply: Any = rig.ask("GETJOB", "WITHMETA", "FROM", "q")
-    token = reply[0][reply[0].index(b"token") + 1]
-    rig.message(N2, Queued(JOB, undelivered=True))
-    rig.message(N3, Working(JOB))
-
-    assert rig.node.jobs[JOB].deliveries == 0
-    assert rig.ask("WORKING", JOB + b"@" + token) == 10
-
-
-def test_the_record_of_a_queued_job_has_the_count_that_was_taken_back() -> None:
-    rig = holder_rig(job_id=I_WIN, retry=10)
-    journaling.record(rig.node, on=True)
-    journaling.record_queues(rig.node, on=True)
-    rig.advance(11_000)
-    records(rig)
-
-    rig.message(N2, Queued(I_WIN, undelivered=True))
-
-    [record] = records(rig)
-    assert isinstance(record, LoadJob)
-    assert record.copy.deliveries == 0
 
 
 def test_queued_for_a_job_that_waits_for_copies_postpones_it_too() -> None:

@@ -92,7 +92,6 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
         (Queued(JOB), Wording("queued", ID)),
         (Queued(JOB, nack=True), Wording("queued", ID, detail="nack")),
         (Queued(JOB, redelivery=True), Wording("queued", ID, detail="redelivery")),
-        (Queued(JOB, undelivered=True), Wording("queued", ID, detail="undelivered")),
         (SetAck(JOB, 2), Wording("setack", ID, detail="holders=2")),
         (WillQueue(JOB), Wording("willqueue", ID)),
         (GotAck(JOB, known=True), Wording("gotack", ID, detail="known")),

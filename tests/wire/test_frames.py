@@ -102,7 +102,6 @@ GOLDEN: list[tuple[Message, bytes]] = [
     (Queued(JOB, nack=True), head(188, 7, marks=2) + ID_AND_ZERO),
     (Queued(JOB, redelivery=True), head(188, 7, marks=4) + ID_AND_ZERO),
     (Queued(JOB, redelivery=True, told=True), head(188, 7, marks=12) + ID_AND_ZERO),
-    (Queued(JOB, undelivered=True), head(188, 7, marks=16) + ID_AND_ZERO),
     (SetAck(JOB, 3), head(188, 8) + JOB + bytes.fromhex("00000003")),
     (SetAck(JOB, 3, 0xABCD), head(188, 8, marks=3) + JOB + bytes.fromhex("0000abcd")),
     (WillQueue(JOB), head(188, 9) + ID_AND_ZERO),

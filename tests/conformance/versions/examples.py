@@ -131,7 +131,6 @@ def messages() -> Iterator[Message]:
     yield from (YourJobs((PLAIN, EXTENDED)), YourJobs((PLAIN,), more=True))
     yield from (GotJob(JOB), Enqueue(JOB, 7), WillQueue(JOB), DelJob(JOB), Working(JOB))
     yield from (Queued(JOB), Queued(JOB, nack=True), Queued(JOB, redelivery=True, told=True))
-    yield Queued(JOB, undelivered=True)
     yield from (
         SetAck(JOB, 3),
         SetAck(JOB, 3, 0x89ABCDEF),
