@@ -36,9 +36,9 @@ _LOOK_S: Final = 2.0
 _REST_S: Final = 0.2
 """The same when all that there are should be here."""
 _LEAST_S: Final = 0.02
-"""The same while other jobs wait for the slot: so the node asks others for tokens."""
+"""The same without a free slot. The node asks other nodes for tokens, which are there next time."""
 _SLICE_S: Final = 0.25
-"""How often that is looked at."""
+"""How often it is checked whether a slot is free."""
 _ROUND_S: Final = 20.0
 _AT_ONCE: Final = 100
 _SWEEP_S: Final = 20.0
@@ -88,7 +88,7 @@ def collector(
             found.tally.late()
         if not found.tally.is_complete:
             await found.put_back(max(until - now(), 0) + SPARE_S)
-            raise Snooze(found.pause_s(size))
+            raise Snooze(found.pause_s())
         why_not = ""
         ends = found.ends(enqueuer.max_body // 2)
         if unheard:
@@ -164,12 +164,12 @@ class Collector:
                 break
 
     async def take_some(self, wait: float) -> bool:
-        """Take tokens that are there, or the first ones within so many seconds, unless other jobs
-        need the slot meanwhile, which may be members. Are there any?"""
+        """Take tokens that are there, or the first ones within so many seconds while the worker has
+        a free slot: members may need this one. Are there any?"""
         found: list[Delivered] = []
         while not found and wait > 0:
             slice_s = min(wait, _SLICE_S)
-            if self.run.is_in_the_way():
+            if not self.run.has_free_slot():
                 wait, slice_s = 0.0, _LEAST_S
             found = await self.client.getjob(
                 self.queue, count=_AT_ONCE, timeout=slice_s, with_meta=True
@@ -182,11 +182,11 @@ class Collector:
         self.tally.join()
         return bool(found)
 
-    def pause_s(self, pending: int) -> float:
-        """How long until the next look, with so many members of which nodes are asked."""
+    def pause_s(self) -> float:
+        """How long until the next look."""
         self.pace.looked(self.queue, self._began, anyio.current_time())
-        slots = self.run.slots if self.run.is_in_the_way() else 0
-        return self.pace.pause(self._quiet_s(), pending, slots)
+        slots = 0 if self.run.has_free_slot() else self.run.slots
+        return self.pace.pause(self._quiet_s(), len(self.tally.pending()), slots)
 
     def _quiet_s(self) -> float:
         """For how long nothing has become known of the batch, in seconds."""

@@ -15,7 +15,7 @@ PART: Final = 4
 """which is this part of the time since anything has happened. So a batch of long jobs takes an
 eighth longer than its jobs."""
 LOOKS_PER_S: Final = 200
-"""Members that nodes are asked for, in each second at most."""
+"""Members that nodes are asked for in a second. With more than 3,000 the longest pause grows."""
 _RECENT_S: Final = 5.0
 _LONGEST_LOOK_S: Final = 0.2
 """What a look takes longer, it has waited in a free slot."""
@@ -43,7 +43,8 @@ class Pace:
 
     def pause(self, quiet: float, pending: int, slots: int) -> float:
         """How long until the next look, if nothing has happened for so long and nodes are asked for
-        so many members. `slots` is 0 if no other job waits for one."""
-        least = len(self._looked_at) * self._took / (slots * _SHARE) if slots else 0.0
-        own = min(max(quiet / PART, SHORTEST_S), LONGEST_S)
-        return max(own, min(least, LONGEST_S), pending / LOOKS_PER_S)
+        so many members. `slots` are those of the worker, or 0 while one is free."""
+        of_all = len(self._looked_at) * self._took / (slots * _SHARE) if slots else 0.0
+        of_members = pending / LOOKS_PER_S
+        least = min(max(SHORTEST_S, of_all, of_members), LONGEST_S)
+        return min(max(quiet / PART, least), max(LONGEST_S, of_members))

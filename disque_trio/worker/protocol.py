@@ -106,9 +106,9 @@ class Run:
         """How many jobs may run at once in this worker."""
         return self._driver.slots
 
-    def is_in_the_way(self) -> bool:
-        """Do other jobs of its queue have to wait for a slot of this worker, if there are any?"""
-        return not self._driver.has_slot_for(self.start.queue)
+    def has_free_slot(self) -> bool:
+        """Could another job of its queue begin in this worker now?"""
+        return self._driver.has_slot_for(self.start.queue)
 
     def limit(self, seconds: float) -> None:
         """It may take so long, from now on. Then it is cancelled with `Reason.TOO_LONG`."""

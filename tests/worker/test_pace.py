@@ -40,5 +40,9 @@ def test_the_wait_in_a_free_slot_is_no_cost() -> None:
 
 
 def test_nodes_are_asked_for_a_bounded_number_of_members_in_a_second() -> None:
-    assert with_looks(1).pause(0.0, 3000, 0) == 15.0
-    assert with_looks(1).pause(0.0, 9000, 0) == 45.0
+    assert with_looks(1).pause(0.0, 1000, 0) == 5.0
+    assert with_looks(1).pause(1000.0, 9000, 0) == 45.0
+
+
+def test_a_large_batch_that_goes_on_is_looked_at_in_time() -> None:
+    assert with_looks(1).pause(0.0, 9000, 0) == LONGEST_S

@@ -173,7 +173,7 @@ class _Look:
             return 0.0
         if self.graph.ready():
             return _REFUSED_S
-        return self.collector.pause_s(len(self.graph.pending()))
+        return self.collector.pause_s()
 
     async def end(self, left_s: float) -> None:
         """The flow is over: say so if not all members are done, and cancel those of a cancelled
