@@ -5,7 +5,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -14,8 +14,10 @@ from disque_trio.system import rss_bytes
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.engine.records import NEVER, SECOND, Job, Micros, Phase, Stage, State
 from disque_trio.worker.runtime import runtime
-from disque_trio.worker.slots import Slot
 from disque_trio.worker.times import RunTimes, TaskTimes
+
+if TYPE_CHECKING:
+    from disque_trio.worker.slots import Slot  # a surface that only reads reports runs no jobs
 
 LATELY_S: Final = 15.0
 """A worker that takes jobs hears of a node after ten seconds at most, also if there are none."""
@@ -96,7 +98,7 @@ class Signs:
     """How late the event loop was lately, in seconds."""
 
 
-def make_report(signs: Signs, state: State, at_work: Mapping[bytes, Slot], now: Micros) -> Report:
+def make_report(signs: Signs, state: State, at_work: "Mapping[bytes, Slot]", now: Micros) -> Report:
     """What the worker does `now`."""
     healthy, why = _health(signs, state, now)
     answered = None if signs.answered < 0 else _seconds(now - signs.answered)
@@ -149,7 +151,7 @@ def _health(signs: Signs, state: State, now: Micros) -> tuple[bool, str]:
     return False, f"no node has answered {since}"
 
 
-def _running(state: State, at_work: Mapping[bytes, Slot], now: Micros) -> list[RunningJob]:
+def _running(state: State, at_work: "Mapping[bytes, Slot]", now: Micros) -> list[RunningJob]:
     clock = runtime().monotonic()
     found = []
     for id, slot in at_work.items():

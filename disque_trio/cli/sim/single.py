@@ -187,7 +187,7 @@ def _job_history(plan: Plan, rows: list[Row], done: Run, finding: Finding) -> li
 
 def _picture(plan: Plan, rows: list[Row], done: Run, command: str) -> str:
     """Import the picture only when needed: the module reads the page's files."""
-    picture = import_module("disque_trio.sim.picture")
+    picture = import_module("disque_trio.sim.picture.page")
     page: str = picture.render(plan, rows, done.verdict, replay=command)
     return page
 

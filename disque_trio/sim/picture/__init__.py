@@ -7,9 +7,7 @@ The modules in `timeline/` are the timeline, which the console shows, too: `Time
 `timeline.js`, for a `Run` (`run.js`) that takes slices. `axis.js`, `marks.js` and `scene.js`
 compute positions; `arrows.js`, `bands.js`, `events.js` and `diagram.js` draw; `player.js` and
 `moment.js` show where the playhead is. The modules beside them are the page of a saved picture:
-`overview.js` plots the whole run, `main.js` handles the controls. Import `render`.
+`overview.js` plots the whole run, `main.js` handles the controls.
+
+Nothing is imported here: who needs the words of events need not load the checkers.
 """
-
-from disque_trio.sim.picture.page import render
-
-__all__ = ["render"]

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from disque_trio.sim.checkers.verdict import Verdict, judge
-from disque_trio.sim.picture import page, render
+from disque_trio.sim.picture import page
 from disque_trio.sim.picture.job_states import JobState
 from disque_trio.sim.scenarios.plan import Add, Plan
 from disque_trio.tracing.rows import Row
@@ -30,7 +30,7 @@ def judged(plan: Plan, rows: list[Row]) -> Verdict:
 
 def split_brain() -> str:
     plan, rows = examples.cut_plan(), examples.split_brain()
-    return render(plan, rows, judged(plan, rows))
+    return page.render(plan, rows, judged(plan, rows))
 
 
 class Outline(HTMLParser):
@@ -91,7 +91,7 @@ def test_what_clients_send_cannot_leave_the_data() -> None:
     ]
     plan = examples.plan(scenario=NASTY)
 
-    text = render(plan, rows, judged(plan, rows), replay=NASTY)
+    text = page.render(plan, rows, judged(plan, rows), replay=NASTY)
 
     found = outline(text)
     assert len(found.scripts) == 2
@@ -104,7 +104,7 @@ def test_what_clients_send_cannot_leave_the_data() -> None:
 
 def test_rows_come_out_as_they_went_in() -> None:
     rows = examples.calm()
-    shown = data(render(examples.plan(), rows, None))["run"]
+    shown = data(page.render(examples.plan(), rows, None))["run"]
 
     columns, words = shown["rows"], shown["words"]
     lifelines = [*shown["nodes"], *shown["agents"]]
@@ -126,14 +126,14 @@ def test_a_job_has_its_queue_and_the_copies_wanted() -> None:
 
 
 def test_moves_tell_what_each_row_changed() -> None:
-    moves = data(render(examples.plan(), examples.calm(), None))["run"]["moves"]
+    moves = data(page.render(examples.plan(), examples.calm(), None))["run"]["moves"]
 
     assert moves[:5] == [3, 0, 1, JobState.NONE, JobState.HELD]
     assert len(moves) % 5 == 0
 
 
 def test_operations_have_their_outcomes() -> None:
-    shown = data(render(examples.plan(), examples.crash(), None))
+    shown = data(page.render(examples.plan(), examples.crash(), None))
     found = shown["run"]["operations"]
     operations = [tuple(found[at : at + 4]) for at in range(0, len(found), 5)]
 
@@ -163,7 +163,7 @@ def test_a_duplicate_points_to_both_deliveries() -> None:
 
 
 def test_without_a_verdict_duplicates_have_no_cause() -> None:
-    shown = data(render(examples.cut_plan(), examples.split_brain(), None))
+    shown = data(page.render(examples.cut_plan(), examples.split_brain(), None))
 
     assert shown["head"]["ok"] is None
     assert shown["run"]["repeats"][0][3] == ""
@@ -179,7 +179,7 @@ def test_a_live_history_begins_at_its_first_row() -> None:
     ]
     plan = Plan(scenario="live", seed=0, nodes=1)
 
-    shown = data(render(plan, rows, None))
+    shown = data(page.render(plan, rows, None))
 
     assert shown["run"]["nodes"] == ["0a1b2c3d"]
     assert shown["run"]["rows"]["time"] == [0, 5, 1, 3]
@@ -192,7 +192,7 @@ def test_the_heartbeat_of_an_endless_run_is_left_out(monkeypatch: pytest.MonkeyP
     rows = examples.large(jobs=4)
     heartbeats = [row for row in rows if row.cause in {"ping", "pong"}]
 
-    shown = data(render(examples.plan(nodes=5), rows, None))
+    shown = data(page.render(examples.plan(nodes=5), rows, None))
 
     assert shown["head"]["left_out"] == len(heartbeats)
     assert len(shown["run"]["rows"]["time"]) == len(rows) - len(heartbeats)
@@ -277,7 +277,7 @@ def test_other_runs_can_be_drawn(name: str, tmp_path: Path) -> None:
     adds = (Add(at=0, node=1, producer="p1", queue=NASTY, body=NASTY),)
     plan = examples.plan(scenario=NASTY, adds=adds) if name == "nasty" else examples.plan()
 
-    dom = in_browser(render(plan, runs[name], None), tmp_path, "choose(EVERYTHING)")
+    dom = in_browser(page.render(plan, runs[name], None), tmp_path, "choose(EVERYTHING)")
 
     assert "NOT JUDGED" in dom
 
@@ -289,7 +289,7 @@ def test_a_large_run_draws_only_what_is_in_sight(tmp_path: Path) -> None:
     count = "document.title = 'drawn ' + document.querySelectorAll('.scroll svg *').length;"
 
     dom = in_browser(
-        render(examples.plan(nodes=5), rows, None), tmp_path, "choose(EVERYTHING);" + count
+        page.render(examples.plan(nodes=5), rows, None), tmp_path, "choose(EVERYTHING);" + count
     )
 
     drawn = re.search(r"drawn (\d+)", dom)
