@@ -156,11 +156,12 @@ OWNERS: Final = {
     "offering": """
         NodeState.demands Demand.askers Demand.pending
         Demand.pause Demand.again_at Asker.offer Asker.until Asker.credit Asker.credit_until
-        Memory.held
+        Queue.unattended Memory.held
     """,
     "federation": """
         Queue.responders Queue.broadcast_at Queue.broadcast_attempt Queue.adhoc_at
-        Queue.adhoc_attempt Queue.polled_until Queue.supply NodeState.pending_queues
+        Queue.adhoc_attempt Queue.polled_until Queue.supply Queue.seen_taken
+        Queue.unattended NodeState.pending_queues
         Supply.known Supply.asked Supply.asked_at Memory.held
     """,
     "queue_announcements": """

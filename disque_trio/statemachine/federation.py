@@ -5,11 +5,16 @@ Nodes of ours are told once that clients wait (WAITING), and those with jobs ans
 (`transfer`). Original nodes are asked as they ask each other: all of them, with growing intervals,
 and directly those that gave jobs lately.
 
+Clients that always find jobs at their node never wait, and no node would hear of them. So a node
+says from time to time which jobs nobody takes there, and a node whose clients take jobs asks for
+some (`_even_out`).
+
 The queues in `NodeState.pending_queues` are handled at the end of a batch of inputs (`settle`):
 clients of this node come first, and a pipeline of jobs makes one offer.
 
-Owns the broadcast, adhoc and poll fields of `Queue`, its `responders` and `supply`, the fields of
-`Supply` and, with `lifecycle`, `NodeState.pending_queues`; charges `Memory.held` for a `Supply`.
+Owns the broadcast, adhoc and poll fields of `Queue`, its `responders`, `supply`, `seen_taken` and
+`unattended`, the fields of `Supply` and, with `lifecycle`, `NodeState.pending_queues`; charges
+`Memory.held` for a `Supply`.
 """
 
 import enum
@@ -38,8 +43,14 @@ AHEAD: Final[Millis] = 50
 POLL_MEMORY: Final[Millis] = 1000
 """After a GETJOB NOHANG that found nothing, a job is fetched for so long: the client may ask
 again."""
+EVEN_OUT_AGAIN: Final[Millis] = 2000
+"""How long after a look at a queue the next one follows, while another node is known to have jobs
+that clients take here."""
+RAREST_OFFER: Final = 32
+"""Jobs that nobody takes are offered ever more rarely: at the first look, the second, the fourth …,
+and then at every 32nd, which is once in 16 minutes."""
 IDLE_CHECK: Final[Millis] = 10_000
-"""How often an unused queue that is not empty is checked."""
+"""How often a node without others checks an unused queue that is not empty."""
 MAX_ATTEMPT: Final = 7
 """Enough for both delays to reach their limits. More would overflow (original, defect 17)."""
 
@@ -325,11 +336,50 @@ def watch_all(node: NodeState) -> None:
 
 
 def on_queue_due(node: NodeState, queue: Queue) -> None:
-    """A queue's timer: clients still wait, or the queue has not been used for long."""
+    """A queue's timer: clients still wait, jobs wait for clients, or nothing has happened for
+    long."""
+    again = max(queue.accessed + lifecycle.QUEUE_IDLE_LIMIT, node.mono + IDLE_CHECK)
     if queue.waiting:
         lifecycle.mark_pending(node, queue.name)
     elif lifecycle.drop_queue_if_idle(node, queue):
         return
-    idle_at = queue.accessed + lifecycle.QUEUE_IDLE_LIMIT
-    node.timers.arm(queue, max(idle_at, node.mono + IDLE_CHECK))
+    elif node.cluster.size > 1:
+        again = node.mono + _even_out(node, queue)
+    node.timers.arm(queue, again)
     watch(node, queue)
+
+
+# Jobs that wait at one node while clients always find some at another.
+
+
+def _even_out(node: NodeState, queue: Queue) -> Millis:
+    """Tell other nodes of jobs that clients do not take here, and ask for such jobs, as many as
+    clients have taken here since the last look. Returns when to look again.
+
+    Jobs that come are older than those that are added now, so they are delivered before them.
+    """
+    taken = queue.jobs_out - queue.given
+    lately, queue.seen_taken = taken - queue.seen_taken, taken
+    if lately or not queue.length:
+        queue.unattended = 0
+        return _ask_known(node, queue, lately)
+    queue.unattended = times = queue.unattended + 1
+    if times % min(1 << (times.bit_length() - 1), RAREST_OFFER) == 0:
+        offering.offer_to_all(node, queue)
+    return lifecycle.QUEUE_LOOK
+
+
+def _ask_known(node: NodeState, queue: Queue, wanted: int) -> Millis:
+    """Ask the nodes that have said that they have jobs. Returns when to look again."""
+    supply = queue.supply
+    if not wanted or supply is None or not may_ask(node, queue) or node.refusal is not None:
+        return lifecycle.QUEUE_LOOK
+    if supply.asked and node.mono >= supply.asked_at + ANSWER_WITHIN:
+        _give_up(queue, supply)
+    for id in list(supply.known):
+        if wanted <= 0:
+            break
+        if id not in supply.asked:
+            count = min(wanted, node.knobs.jobs_per_request)
+            wanted -= _ask(node, queue, supply, id, count, waits=False)
+    return EVEN_OUT_AGAIN if supply.known else lifecycle.QUEUE_LOOK

@@ -65,6 +65,8 @@ _ENDS: Final = {Cause.EXPIRED: b"expired", Cause.FASTACK: _ACKED, Cause.DELJOB: 
 """What WAITJOB answers of a job that is dropped without being acknowledged here first."""
 _TRIED_EVERY: Final[Millis] = 1000
 """How often it is seen whether a job with RETRY 0 is still held back."""
+QUEUE_LOOK: Final[Millis] = 30_000
+"""How often a node with others looks whether jobs of a queue should be taken elsewhere."""
 QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
 """An empty queue that was unused for this long is dropped (original 6.11)."""
 
@@ -236,7 +238,7 @@ def queue_for(node: NodeState, name: bytes) -> Queue:
         held = node.memory.held + of_queue(queue)
         node.queues[name] = queue
         try:
-            node.timers.arm(queue, now + QUEUE_IDLE_LIMIT)
+            node.timers.arm(queue, now + QUEUE_LOOK)
         except MemoryError:
             del node.queues[name]
             raise

@@ -6,14 +6,15 @@ So a job leaves only for a client that waits at that moment. Jobs are offered to
 the next one follows when it has declined, or has not answered in time. Offers are remembered, so
 none is made twice (docs/bus.md, "Federation").
 
-Owns `NodeState.demands` and the fields of `Demand` and `Asker`; charges `Memory.held` for them.
+Owns `NodeState.demands` and the fields of `Demand` and `Asker`, with `federation`
+`Queue.unattended`; charges `Memory.held` for them.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
 from disque_trio.statemachine import lifecycle, limiting, send, transfer
-from disque_trio.statemachine.base import KEEPS_ALL, PAUSE_OUT, Millis, NodeId
+from disque_trio.statemachine.base import HANDSHAKE, KEEPS_ALL, PAUSE_OUT, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job, was_ever_queued
 from disque_trio.statemachine.memory import ASKER_BYTES, of_demand
@@ -78,7 +79,10 @@ def _give(node: NodeState, queue: Queue, receiver: Peer, message: NeedJobs) -> i
             return 0
         if queue.length < 2 * count:
             count = max(queue.length // 2, 1)
-    return transfer.give(node, queue, receiver, count)
+    given = transfer.give(node, queue, receiver, count)
+    if given:
+        queue.unattended = 0
+    return given
 
 
 def _may_go(node: NodeState, queue: Queue) -> bool:
@@ -200,6 +204,18 @@ def _offer_to(node: NodeState, demand: Demand, queue: Queue, ids: Iterable[NodeI
         asker = demand.askers[id]
         asker.offer = Offer.MADE
     send.to_ids(node, ids, HaveJobs(queue.name, queue.length))
+
+
+def offer_to_all(node: NodeState, queue: Queue) -> None:
+    """Clients take no jobs of the queue here: tell all nodes, also those that have not asked. Their
+    clients may find so many jobs there that they never wait."""
+    if _may_go(node, queue):
+        links = [
+            peer.link
+            for peer in node.cluster.nodes.values()
+            if peer.link and peer.is_ours and not peer.flags & HANDSHAKE
+        ]
+        send.broadcast(node, links, HaveJobs(queue.name, queue.length))
 
 
 def on_due(node: NodeState, demand: Demand) -> None:

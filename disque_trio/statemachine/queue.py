@@ -7,8 +7,8 @@ leaves a stale entry, which is ignored unless the job comes back; stale entries 
 outnumber the jobs. Jobs with a GROUP are in `Groups`, and served in turn with the others.
 
 Owns `Job.in_line`, with `groups`. The counters are written by `lifecycle` and `counts`, `waiting`
-by `waiters`, the import and broadcast fields by `federation`, `paused` by `pausing`, `limit` by
-`limiting`.
+by `waiters`, the import and broadcast fields, `seen_taken` and `unattended` by `federation`,
+`paused` by `pausing`, `limit` by `limiting`.
 """
 
 import heapq
@@ -75,6 +75,10 @@ class Queue(Timed):
     """Until then a job is fetched for a client that did not wait."""
     supply: Supply | None = None
     """None until another node has said that it has jobs."""
+    seen_taken: int = 0
+    """How many jobs clients had taken here at the last look (`federation`)."""
+    unattended: int = 0
+    """At how many looks in a row there were jobs and clients had taken none."""
     # The jobs.
     length: int = 0
     """How many are queued: what `len` says, without a call."""

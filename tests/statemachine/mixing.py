@@ -9,11 +9,14 @@ import random
 from functools import partial
 from typing import Final
 
+import attrs
+
 from disque_trio.statemachine.base import (
     BATCHES,
     BURIES,
     CAPABILITIES,
     CLAIMS,
+    DIGESTS,
     ERRORS,
     EXTENDS,
     LEAVING,
@@ -37,6 +40,7 @@ from disque_trio.statemachine.messages import (
     NeedJobs,
     Postponed,
     Purge,
+    SetAck,
     singles,
 )
 from disque_trio.wire.frames import FrameParser, encode
@@ -101,6 +105,8 @@ class Mixed(ClusterRig):
             return
         if isinstance(message, NeedJobs) and not mine & MEETS:
             message = NeedJobs(message.queue, message.count)
+        if isinstance(message, SetAck) and not mine & DIGESTS:
+            message = attrs.evolve(message, digest=0)
         cluster = end.machine.state.cluster
         if self._is_known(end) and needs(message) & ~self.announced[self._ends[end].host.name]:
             self.told.append((self._ends[end].host.name, message))
