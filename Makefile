@@ -9,7 +9,10 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins promises sweep histories explore spec soak chaos roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep slow pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins promises sweep histories explore spec soak chaos roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+
+# Thousands of processes are started by the tests. Each would compile all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -50,14 +53,14 @@ example: $(EXAMPLE) ## a small shop, with a worker and a node that are killed
 	@$(BIN)/python -m examples.shop.run
 
 # What runs in one process shares the cores first; the rest, which often waits, takes three.
-test: $(SPARK) $(NODE) ## every check and test
+test: $(SPARK) $(NODE) ## every check, and the tests but for the slow ones
 	$(MAKE) --jobs=2 --output-sync pipeline lint types machine shipped instructions
-	$(BIN)/python -m pytest -n 3 -m 'not soak and not pins' --durations=60 --durations-min=5 \
+	$(BIN)/python -m pytest -n 3 -m 'not soak and not pins and not slow' --durations=60 --durations-min=5 \
 		--ignore=tests/statemachine --ignore=tests/pipeline --ignore=$(SHIPPED)
 
 # In one process: a JVM and its processes are many.
 pipeline: $(SPARK)
-	$(BIN)/python -m pytest -m 'not spark' tests/pipeline
+	$(BIN)/python -m pytest -m 'not spark and not slow' tests/pipeline
 
 $(COMPILING): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[compiled]'
@@ -78,7 +81,7 @@ test-compiled: export PYTHONSAFEPATH = 1
 test-compiled: export DISQUE_FORM = compiled
 # Nothing of the tcp engine is compiled, and it plays in real time, in `make test`.
 test-compiled: compiled ## tests of what is compiled, in that form; forty runs of the simulator in both forms
-	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -m pytest -q -n 2 -m 'not pure and not soak and not pins' \
+	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -m pytest -q -n 2 -m 'not pure and not soak and not pins and not slow' \
 		tests/compiling/test_form.py tests/compiling/test_wheel.py tests/statemachine tests/wire tests/driver tests/node tests/net \
 		tests/tracing tests/sim/checkers tests/sim/engines tests/sim/model tests/sim/workload \
 		tests/sim/test_determinism.py tests/cluster/test_conformance.py \
@@ -88,15 +91,15 @@ test-compiled: compiled ## tests of what is compiled, in that form; forty runs o
 
 machine: $(STAMP)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -p -m pytest -m 'not large' tests/statemachine
+	$(BIN)/coverage run -p -m pytest -m 'not large and not slow' tests/statemachine
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include='disque_trio/statemachine/*' --fail-under=100 --skip-covered --show-missing
-	$(BIN)/python -m pytest -m large tests/statemachine
+	$(BIN)/python -m pytest -m 'large and not slow' tests/statemachine
 
 SHIPPED := tests/sim/scenarios/test_shipped.py
 
 shipped: $(STAMP)
-	$(BIN)/python -m pytest $(SHIPPED)
+	$(BIN)/python -m pytest -m 'not slow' $(SHIPPED)
 
 check: $(STAMP) ## what to run before a commit; less than a minute
 	$(MAKE) --jobs=2 --output-sync lint types fast
@@ -121,6 +124,9 @@ types: $(STAMP)
 sweep: $(STAMP) $(filter compiled,$(FORM)) ## seeds 0 to SEEDS (300) of the one swarm, of all features and faults; OUT=folder goes on where it stopped; FORM=compiled
 	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m disque_trio sim sweep scenarios/everything.toml \
 		--require-marks --seeds 0:$(or $(SEEDS),300) $(if $(OUT),--out $(OUT))
+
+slow: $(SPARK) $(NODE) ## the tests that `make test` leaves out: sweeps, and most of many similar tests
+	$(BIN)/python -m pytest -n 3 -m 'slow and not spark' --durations=60 --durations-min=5
 
 pins: $(STAMP) ## run every plan that once found something
 	$(BIN)/python -m pytest -q -m pins tests/sim/test_pins.py

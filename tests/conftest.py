@@ -23,13 +23,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 
 class _OneOfEach(LoadScopeScheduling):  # type: ignore[misc]
-    """Each test goes to whoever is free, but those that share a Spark or a browser to one process,
-    first."""
+    """Each test goes to whoever is free, but those of a file that shares a browser or a cluster to
+    one process, and the files that share a Spark."""
 
     def _split_scope(self, nodeid: str) -> str:
-        for place in ("tests/pipeline/", "tests/web/chromium/"):
-            if nodeid.startswith(place):
-                return place
+        if nodeid.startswith("tests/pipeline/"):
+            return "tests/pipeline/"
+        if nodeid.startswith(("tests/web/chromium/", "tests/cluster/")):
+            return nodeid.partition("::")[0]
         return nodeid
 
 

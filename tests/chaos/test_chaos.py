@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from disque_trio.cli.sim import main
 from disque_trio.cli.sim.outcomes import PASSED
 from disque_trio.sim.engines.tcp import addresses
@@ -42,6 +44,7 @@ def _suspects(server: Server, other: Server) -> bool:
     return not {"fail", "fail?"}.isdisjoint(flags_of(server, other.id))
 
 
+@pytest.mark.slow
 def test_clients_of_nodes_in_chaos_see_nothing_wrong(tmp_path: Path) -> None:
     said: list[str] = []
     chaos = Chaos(

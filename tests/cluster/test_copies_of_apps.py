@@ -47,6 +47,7 @@ def test_there_are_as_many_as_the_cluster_can_hold(fleet: Fleet, size: int) -> N
             becomes(partial(copies, cluster, job), size, PATIENCE_S, "all copies are there")
 
 
+@pytest.mark.slow
 def test_a_node_that_is_killed_delays_no_job(fleet: Fleet) -> None:
     cluster = fleet.cluster(3)
     with app_of(cluster) as (_, task):

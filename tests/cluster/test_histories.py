@@ -50,6 +50,7 @@ def stormed(fleet: Fleet, path: Path, kills: int, capsys: Capture) -> dict[str, 
     return verdict
 
 
+@pytest.mark.slow
 def test_clients_of_a_cluster_whose_nodes_are_killed_see_nothing_wrong(
     fleet: Fleet, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -65,6 +66,7 @@ def test_nor_after_many_kills(fleet: Fleet, tmp_path: Path, capsys: Capture) -> 
         print(verdict)  # noqa: T201
 
 
+@pytest.mark.slow
 def test_a_job_that_is_taken_out_of_a_history_is_missed(
     fleet: Fleet, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -84,6 +86,7 @@ def test_a_job_that_is_taken_out_of_a_history_is_missed(
     assert [(each["property"], each["job"]) for each in verdict["violations"]] == [("H4", id)]
 
 
+@pytest.mark.slow
 def test_the_program_of_the_page_judges_its_cluster(tmp_path: Path, capsys: Capture) -> None:
     page = (HOME / "docs" / "histories.md").read_text("utf-8")
     (text,) = re.findall(r"^```python\n# judged.py\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from disque_trio.worker import App
 from tests.cluster.processes import SOON_S, Fleet, eventually
 from tests.trees import HOME
@@ -34,6 +36,7 @@ async def walk(steps: int) -> AsyncIterator[int]:
 STEPS: Final = 150
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_after_its_worker_stops_and_after_worker_and_node_are_killed(
     fleet: Fleet, tmp_path: Path
 ) -> None:

@@ -27,5 +27,6 @@ def test_keys_that_a_release_has_printed_are_still_printed(recorded: Path, today
     assert gone == {}
 
 
+@pytest.mark.slow
 def test_each_command_prints_a_key_or_a_list(today: Outputs) -> None:
     assert [command for command, names in today.items() if not names] == []

@@ -7,6 +7,7 @@ import pytest
 
 from disque_trio.worker import App, EnqueuedFlow, Task
 from tests.cluster.processes import Cluster, Fleet
+from tests.sampling import sampled
 
 UNSUSPECTED: Final = "600000"
 """A node timeout that no test outlives."""
@@ -43,7 +44,7 @@ async def copied(cluster: Cluster, jobs: int) -> None:
         await anyio.sleep(0.05)
 
 
-@pytest.mark.parametrize("killed", range(3))
+@pytest.mark.parametrize("killed", sampled(range(3), 3))
 def test_what_the_other_nodes_know_is_found_before_they_suspect_the_lost_one(
     fleet: Fleet, killed: int
 ) -> None:

@@ -53,6 +53,7 @@ def run(directory: Path, server: Server, *words: str) -> int:
     return done.returncode
 
 
+@pytest.mark.slow
 def test_each_job_is_added_once_though_relays_are_killed(server: Server, tmp_path: Path) -> None:
     assert run(tmp_path, server, "place", str(JOBS)) == 0
     for _ in range(3):

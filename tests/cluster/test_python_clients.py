@@ -18,6 +18,7 @@ from disque_trio.client.refusals import LeaseLostError
 from tests.certificates import Authority
 from tests.client.running import KINDS, talk
 from tests.cluster.processes import Cluster, Fleet, Server, free_port
+from tests.sampling import sampled
 
 JOBS = 200
 
@@ -78,7 +79,7 @@ def test_what_workers_and_operators_use_works_with_real_nodes(kind: str, pair: C
     talk(kind, url(*pair.servers), work)
 
 
-@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+@pytest.mark.parametrize("backend", sampled(["trio", "asyncio"], 2))
 def test_nothing_is_lost_when_a_node_dies_under_many_tasks(backend: str, fleet: Fleet) -> None:
     cluster = fleet.cluster(3)
     added: set[str] = set()

@@ -145,6 +145,7 @@ def is_well(place: Place, port: int, nodes: int, capsys: pytest.CaptureFixture[s
     return len(told["nodes"]) == nodes and not wrong and not links
 
 
+@pytest.mark.slow
 def test_a_rolling_restart_under_load_loses_nothing(
     servers: list[Server], place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

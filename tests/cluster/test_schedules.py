@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+import pytest
 
 from disque_trio.worker import App
 from tests.cluster.processes import SOON_S, Cluster, Fleet, Server, eventually
@@ -76,6 +77,7 @@ def schedules(server: Server, *words: str, status: int = 0) -> Any:
     return json.loads(ended.stdout) if status == 0 else ended.stderr.decode()
 
 
+@pytest.mark.slow
 def test_ticks_go_on_once_each_though_workers_and_a_node_are_killed(
     fleet: Fleet, tmp_path: Path
 ) -> None:

@@ -118,6 +118,7 @@ def test_the_second_order_interrupts_jobs_and_another_worker_gets_them(
     crew.has_said("other end sleep 5 x")
 
 
+@pytest.mark.slow
 def test_a_thread_that_does_not_end_keeps_no_worker_from_ending(
     cluster: Cluster, crew: Crew
 ) -> None:

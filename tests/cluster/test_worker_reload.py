@@ -11,6 +11,7 @@ from disque_trio.worker.statuses import CLEAN
 from tests.cluster.processes import SOON_S, Server, eventually
 from tests.cluster.test_worker_command import has_ended
 from tests.cluster.workers.shop import SHOP, Shop, opened
+from tests.sampling import sampled
 
 pytest.importorskip("watchfiles")
 
@@ -25,7 +26,7 @@ def change(shop: Shop, text: str) -> None:
     (shop.directory / "shop.py").write_text(text)
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("processes", sampled(["1", "2"], 2))
 def test_a_changed_file_starts_the_worker_anew_after_its_jobs(shop: Shop, processes: str) -> None:
     worker = shop.start("shop", "--reload", "-p", processes)
     shop.pids(int(processes))

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from compiling.layout import ROOT, lay_out
 from compiling.lower import PLAIN
 from disque_trio.sim.engines.heap.run import simulate
@@ -19,6 +21,7 @@ print(simulate(storm(3)).digest)
 """
 
 
+@pytest.mark.slow
 def test_a_run_of_the_lowered_tree_is_the_same_as_one_of_the_source(tmp_path: Path) -> None:
     paths = lay_out(tmp_path)
 

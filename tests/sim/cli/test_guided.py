@@ -51,6 +51,7 @@ def test_plans_that_show_something_new_are_kept_as_files(
     assert main(["run", str(folder / corpus.PLANS / files[-1])]) == PASSED
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_corpus_and_another_one_another(
     small: str, tmp_path: Path
 ) -> None:
@@ -62,6 +63,7 @@ def test_the_same_seed_gives_the_same_corpus_and_another_one_another(
     assert one == other != third
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_as_if_it_had_not_been_interrupted(small: str, tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     for _ in range(2):
@@ -80,6 +82,7 @@ def test_a_sweep_goes_on_as_if_it_had_not_been_interrupted(small: str, tmp_path:
     assert list(search.counts) == again["elements"]
 
 
+@pytest.mark.slow
 def test_plans_that_other_code_has_kept_are_run_again_first(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +99,7 @@ def test_plans_that_other_code_has_kept_are_run_again_first(
     assert set(before["elements"]) <= set(after["elements"])
 
 
+@pytest.mark.slow
 def test_blind_seeds_may_have_the_same_time(small: str, tmp_path: Path, capsys: Capture) -> None:
     folder = str(tmp_path / "corpus")
     assert sweep(small, "--corpus", folder, "--compare", "--json") == PASSED
@@ -120,6 +124,7 @@ def test_a_violation_is_a_plan_that_can_be_run(again: str, tmp_path: Path, capsy
     assert main(["run", str(plan)]) == VIOLATED
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same_corpus(small: str, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     assert sweep(small, "--corpus", str(one)) == PASSED

@@ -42,6 +42,7 @@ def test_a_sweep_tells_failures_as_they_come_and_keeps_their_plans(
     assert main(["run", str(out / "failures" / "again-1.json")]) == VIOLATED
 
 
+@pytest.mark.slow
 def test_a_mark_that_no_seed_hits_is_told(tmp_path: Path, capsys: Capture) -> None:
     text = SMALL + '[expect]\nsometimes = ["crash", "collected"]\n'
     path = scenario_file(tmp_path, "small", text)
@@ -52,6 +53,7 @@ def test_a_mark_that_no_seed_hits_is_told(tmp_path: Path, capsys: Capture) -> No
         assert "not seen in small: crash\n" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_sweep_that_delivers_no_job_has_tested_nothing(tmp_path: Path, capsys: Capture) -> None:
     path = scenario_file(tmp_path, "small", SMALL.replace("[[consumer]]\n", ""))
 
@@ -110,6 +112,7 @@ def test_a_sweep_goes_on_where_it_stopped(small: str, tmp_path: Path, capsys: Ca
     assert (out / "results.jsonl").read_bytes().count(b"\n") == 6
 
 
+@pytest.mark.slow
 def test_results_of_another_scenario_do_not_count(
     small: str, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -134,6 +137,7 @@ def test_a_sweep_that_cannot_keep_its_results_does_not_begin(
     assert f"cannot write to {target / 'out'}: Not a directory" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_seed_that_takes_too_long_has_failed(tmp_path: Path, capsys: Capture) -> None:
     text = SMALL.replace('chaos = "3s"', 'chaos = "10d"').replace("rate = 2", "rate = 0.0001")
     path = scenario_file(tmp_path, "small", text)

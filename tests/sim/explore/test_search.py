@@ -26,7 +26,8 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "unique": {},
     "unique-of-three": {"states": 1500},
 }
-"""Bounds with which the scopes take a second or two."""
+"""Bounds with which the scopes take a second or two, but for those that are slow."""
+SLOW: Final = ("once", "repair")
 
 CAUGHT: Final = {
     "ignoring-setack": ("collection", "keeps its acknowledgement"),
@@ -41,7 +42,9 @@ def test_every_shipped_scope_is_explored_here() -> None:
     assert list(SMALL) == scope.shipped()
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in SMALL]
+)
 def test_nothing_is_violated_in_a_small_part_of_a_scope(name: str) -> None:
     outcome = Search(small(name, **SMALL[name])).run()
 

@@ -1,4 +1,4 @@
-"""Each test of faults is run in each engine of virtual time."""
+"""Each test of faults is run in each engine of virtual time; in the trio engine by `make slow`."""
 
 from typing import Any
 
@@ -9,7 +9,10 @@ from disque_trio.sim.engines.trio import run as whole
 from tests.sim import runs
 
 
-@pytest.fixture(autouse=True, params=[heap, whole], ids=["heap", "trio"])
+@pytest.fixture(
+    autouse=True,
+    params=[pytest.param(heap, id="heap"), pytest.param(whole, id="trio", marks=pytest.mark.slow)],
+)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Play plans in this engine."""
     monkeypatch.setattr(runs, "simulate", request.param.simulate)
