@@ -356,13 +356,14 @@ def _even_out(node: NodeState, queue: Queue) -> Millis:
     """Tell other nodes of jobs that clients do not take here, and ask for such jobs, as many as
     clients have taken here since the last look. Returns when to look again.
 
-    Jobs that come are older than those that are added now, so they are delivered before them.
+    Where there are no jobs, a client that comes waits, and the node asks then. The jobs that come
+    are older than those that are added now, so they are delivered before them.
     """
     taken = queue.jobs_out - queue.given
     lately, queue.seen_taken = taken - queue.seen_taken, taken
     if lately or not queue.length:
         queue.unattended = 0
-        return _ask_known(node, queue, lately)
+        return _ask_known(node, queue, lately) if queue.length else lifecycle.QUEUE_LOOK
     queue.unattended = times = queue.unattended + 1
     if times % min(1 << (times.bit_length() - 1), RAREST_OFFER) == 0:
         offering.offer_to_all(node, queue)
@@ -372,7 +373,7 @@ def _even_out(node: NodeState, queue: Queue) -> Millis:
 def _ask_known(node: NodeState, queue: Queue, wanted: int) -> Millis:
     """Ask the nodes that have said that they have jobs. Returns when to look again."""
     supply = queue.supply
-    if not wanted or supply is None or not may_ask(node, queue) or node.refusal is not None:
+    if supply is None or not may_ask(node, queue) or node.refusal is not None:
         return lifecycle.QUEUE_LOOK
     if supply.asked and node.mono >= supply.asked_at + ANSWER_WITHIN:
         _give_up(queue, supply)
