@@ -63,6 +63,7 @@ def producer(trio: Cluster) -> Iterator[Producer]:
         source.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_what_goes_through_spark_survives_its_driver(
     session: Any, queries: Any, producer: Producer, trio: Cluster

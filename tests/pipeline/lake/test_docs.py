@@ -42,6 +42,7 @@ def test_every_view_is_told() -> None:
     assert views == list(VIEWS)
 
 
+@pytest.mark.slow
 def test_a_night_of_seeds_ends_in_a_report(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

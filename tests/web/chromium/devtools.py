@@ -5,7 +5,9 @@
 
 import base64
 import json
+import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -17,7 +19,9 @@ import attrs
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket_url
 
-CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
+NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser")
+"""The first one can show no window, and takes two thirds of the time."""
+CHROMIUM: Final = next(filter(None, map(shutil.which, NAMES)), None)
 _FLAGS: Final = (
     "--headless=new",
     "--no-sandbox",
@@ -53,17 +57,19 @@ def chromium(profile: Path) -> Iterator[str]:
     """A browser, and the address at which it is asked."""
     assert CHROMIUM is not None
     command = [CHROMIUM, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
+    quiet = subprocess.DEVNULL
+    # Debian's chromium-headless-shell is a script that starts the browser: both are ended.
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, stdin=quiet, stdout=quiet, stderr=quiet, process_group=0
     ) as process:
         try:
             yield _address(profile / "DevToolsActivePort", process)
         finally:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)
             try:
                 process.wait(timeout=10)
             except subprocess.TimeoutExpired:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def _address(file: Path, process: subprocess.Popen[bytes]) -> str:
