@@ -42,6 +42,7 @@ def crowd(seed: int, keys: int) -> Plan:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1))
 def test_there_is_one_job_for_each_key_and_everybody_has_its_id(seed: int) -> None:
     plan = crowd(seed, KEYS)
