@@ -162,6 +162,17 @@ def test_no_more_are_asked_for_than_were_taken_however_many_nodes_have_some() ->
     assert needs(rig) == [(N2, 10, False), (N3, 2, False)]
 
 
+def test_if_one_node_has_enough_no_other_is_asked() -> None:
+    rig = busy()
+    rig.message(N2, HaveJobs(b"q", 60))
+    rig.message(N3, HaveJobs(b"q", 60))
+    take(rig, 3)
+
+    rig.advance(LOOK)
+
+    assert needs(rig) == [(N2, 3, False)]
+
+
 def test_a_node_that_does_not_answer_is_asked_no_more() -> None:
     rig = busy()
     rig.message(N2, HaveJobs(b"q", 60))
