@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from disque_trio.statemachine import lifecycle, limiting, send, transfer
-from disque_trio.statemachine.base import HANDSHAKE, KEEPS_ALL, PAUSE_OUT, Millis, NodeId
+from disque_trio.statemachine.base import KEEPS_ALL, PAUSE_OUT, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job, was_ever_queued
 from disque_trio.statemachine.memory import ASKER_BYTES, of_demand
@@ -210,12 +210,9 @@ def offer_to_all(node: NodeState, queue: Queue) -> None:
     """Clients take no jobs of the queue here: tell all nodes, also those that have not asked. Their
     clients may find so many jobs there that they never wait."""
     if _may_go(node, queue):
-        links = [
-            peer.link
-            for peer in node.cluster.nodes.values()
-            if peer.link and peer.is_ours and not peer.flags & HANDSHAKE
-        ]
-        send.broadcast(node, links, HaveJobs(queue.name, queue.length))
+        nodes = node.cluster.nodes.items()
+        ids = [id for id, peer in nodes if peer.is_connected and peer.is_ours]
+        send.to_ids(node, ids, HaveJobs(queue.name, queue.length))
 
 
 def on_due(node: NodeState, demand: Demand) -> None:
