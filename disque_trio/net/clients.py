@@ -12,6 +12,7 @@ from typing import Final
 from disque_trio.driver.limits import is_unauthenticated
 from disque_trio.driver.sessions import Session
 from disque_trio.net.admission import DENIED, TOO_MANY, UnauthenticatedClients, is_barred
+from disque_trio.net.lingering import LINGER_S, Lingering
 from disque_trio.net.multiplexing import IN, OUT, RDHUP
 from disque_trio.net.readiness import Address, Listener, Readiness, Stream
 from disque_trio.node import Node
@@ -28,16 +29,14 @@ client not known for it, and those that are known for it take turns."""
 IN_KERNEL: Final = 1 << 16
 """Bytes that the kernel buffers for a client that does not read: by default up to 4 MB, and
 with some hundred such clients all connections of the machine run short of its memory."""
-LINGER_S: Final = 10
-"""How long a client that is to be closed may take to read what is still unsent."""
 
 
 class Clients:
     """What all client channels of a node share."""
 
     __slots__ = (
-        "channels", "first_size", "is_reading", "node", "owing", "read_size", "readiness",
-        "shaking", "unauthenticated",
+        "channels", "first_size", "is_reading", "lingering", "node", "owing", "read_size",
+        "readiness", "shaking", "unauthenticated",
     )  # fmt: skip
 
     def __init__(self, readiness: Readiness, node: Node) -> None:
@@ -46,6 +45,7 @@ class Clients:
         self.channels: dict[ClientChannel, None] = {}
         self.is_reading = True
         """False once the node is winding up."""
+        self.lingering = Lingering(readiness)
         self.owing: dict[ClientChannel, None] = {}
         self.shaking = 0
         """Those that are still in the TLS handshake."""
@@ -75,6 +75,7 @@ class Clients:
         for channel in list(self.owing):
             channel.sweep()
         self.unauthenticated.sweep()
+        self.lingering.sweep()
         unsent = sum([len(channel.unsent) for channel in self.owing])
         self.node.state.facts.traffic.unsent = unsent
 
@@ -179,6 +180,8 @@ class ClientChannel(Stream):
         if self.session is not None:
             self.node.lost(self.session)
             self.session = None  # breaks a reference cycle
+        if self.is_closing and not self.unsent:
+            self.clients.lingering.succeed(self)
 
     # `ClientPort`, called by the node.
 
@@ -211,13 +214,14 @@ class ClientChannel(Stream):
             self._watch()
 
     def close(self) -> None:
+        self.is_closing = True
         if self.unsent:
-            self.is_closing = True
             self._watch()
         else:
             self.readiness.end(self)
 
     def abort(self) -> None:
+        self.is_closing = False
         self.unsent.clear()
         self.readiness.end(self)
 
@@ -293,7 +297,7 @@ class ClientListener(Listener):
             if reason:
                 with contextlib.suppress(OSError):
                     sock.send(reason)
-                sock.close()
+                self.clients.lingering.close(sock)
                 return
             # BSDs refuse options on a connection that the client has reset: reading tells of that.
             with contextlib.suppress(OSError):
@@ -336,7 +340,7 @@ class ClientListener(Listener):
         peer = b"unix:%b" % self.path if self.path is not None else _shown(ip, port)
         session = self.clients.node.connect(channel, peer, is_unix=self.path is not None)
         if session is None:
-            self.readiness.end(channel)
+            channel.close()
         else:
             channel.session = session
             self.clients.channels[channel] = None

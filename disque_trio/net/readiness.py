@@ -125,6 +125,13 @@ class Readiness:
         self.handlers[channel.fd] = channel.ready
         self.poller.register(channel.fd, events)
 
+    def replace(self, channel: Channel, successor: Channel, events: int) -> None:
+        """Another channel has its socket from now on. Called in `ended`."""
+        self._channels[channel.fd] = successor
+        self.handlers[channel.fd] = successor.ready
+        successor.events = channel.events
+        successor.watch(events)
+
     def end(self, channel: Channel) -> None:
         """Close the channel when this turn is over, and ignore it until then."""
         if self._channels.get(channel.fd) is channel and channel not in self._ending:
@@ -163,12 +170,12 @@ class Readiness:
         while self._ending:
             ending, self._ending = self._ending, {}
             for channel in ending:
+                channel.ended()
                 if self._channels.get(channel.fd) is channel:
                     # Where TLS has closed it already, a new channel may have its descriptor.
                     del self._channels[channel.fd], self.handlers[channel.fd]
                     self.poller.unregister(channel.fd)
                 self.greedy.pop(channel, None)
-                channel.ended()
                 channel.sock.close()
 
     def retry_starved(self) -> None:

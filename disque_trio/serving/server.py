@@ -33,7 +33,7 @@ from disque_trio.ports import JournalError, NodesStore
 from disque_trio.serving.config_file import ConfigFileError, Loaded, load
 from disque_trio.serving.exhaustion import Exhaustion, is_exhausted
 from disque_trio.serving.logs import LogFileError, ServerLog, check_log, open_log
-from disque_trio.serving.memory_trimming import trimmer_for
+from disque_trio.serving.memory_trimming import bound_threads, trimmer_for
 from disque_trio.serving.process import (
     PidFileError,
     SystemClock,
@@ -115,6 +115,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     came_from = os.getcwd()
     os.chdir(loaded.config.dir)
+    bound_threads()
     try:
         if loaded.config.workers > 1:
             return supervise(loaded, came_from)

@@ -21,6 +21,7 @@ from disque_trio.net.multiplexing import NAMES, MultiplexingError
 from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
 from disque_trio.serving.logs import LEVELS, open_log
+from disque_trio.serving.memory_trimming import bound_threads
 from disque_trio.serving.process import SystemHost, on_signals, tame_collector
 from disque_trio.serving.server import assemble, event_loop_for, web_tasks
 from disque_trio.statemachine.address import MAX_PORT
@@ -89,6 +90,7 @@ def main(arguments: Sequence[str]) -> int:
     if last > MAX_PORT:
         return _fail(f"ports {options.port} to {last} are too high: the highest is {MAX_PORT}")
     raise_file_limit(options.nodes * 1000)
+    bound_threads()
     nodes: list[Node] = []
     doors: list[Task] = []
     with contextlib.ExitStack() as cleanup:

@@ -1,6 +1,8 @@
 """The resident size is measured, and what has been freed goes back to the system: when that is
 worth it, and never often."""
 
+import subprocess
+import sys
 from typing import NoReturn
 
 import attrs
@@ -14,13 +16,37 @@ from disque_trio.serving.memory_trimming import (
     LOOK_EVERY_S,
     LOOK_OFTEN_S,
     MOST_PAUSE_S,
+    STACK_BYTES,
     Trimmer,
+    malloc_trim,
     trimmer_for,
 )
 from disque_trio.statemachine import pressure
 from tests.node.world import MemoryLog, World
 
 MB = 1 << 20
+GROWN = """
+import threading
+from disque_trio.serving.memory_trimming import bound_threads
+
+def address_space() -> int:
+    (line,) = [line for line in open("/proc/self/status") if line.startswith("VmSize")]
+    return int(line.split()[1]) << 10
+
+bound_threads()
+before, gate = address_space(), threading.Barrier(5)
+
+def allocate() -> None:
+    kept = [bytes(100) for _ in range(1000)]
+    gate.wait()
+    gate.wait()
+
+for _ in range(4):
+    threading.Thread(target=allocate).start()
+gate.wait()
+print(address_space() - before)
+gate.wait()
+"""
 
 
 class Heap:
@@ -209,3 +235,12 @@ async def test_where_the_present_size_is_not_known_nothing_is_done(
     monkeypatch.setattr(memory_trimming, "present_rss_bytes", lambda: 0)
 
     assert trimmer_for(world.node.state, world.log) is None
+
+
+@pytest.mark.skipif(malloc_trim() is None, reason="only glibc has a heap for each thread")
+def test_threads_take_little_of_the_address_space() -> None:
+    grown = subprocess.run(
+        [sys.executable, "-c", GROWN], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+
+    assert int(grown) < 4 * STACK_BYTES + 16 * MB
