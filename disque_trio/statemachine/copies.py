@@ -168,6 +168,14 @@ def reads(peer: Peer, job: Job) -> bool:
     return keeps(peer, needs(job))
 
 
+def readers(node: NodeState, holders: tuple[NodeId, ...], job: Job) -> tuple[NodeId, ...]:
+    """Those of the holders that read the job: one that did may be of an earlier version by now."""
+    if not needs(job):
+        return holders
+    find = node.cluster.nodes.get
+    return tuple([id for id in holders if (peer := find(id)) is not None and reads(peer, job)])
+
+
 def keeps(peer: Peer, capabilities: int) -> bool:
     """Does the node have all of these capabilities?"""
     return peer.capabilities & capabilities == capabilities

@@ -34,6 +34,7 @@ from disque_trio.statemachine.copies import (
     add_holder,
     add_holders,
     is_orphan,
+    readers,
     reads,
     sent_to,
     snapshot,
@@ -271,7 +272,7 @@ def _ask(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
     copy = attrs.evolve(snapshot(node, job), state=ACTIVE, delay=left, ctime=stamp)
     _send(node, chosen, copy)
     # They need to know the new holders: the one that is given the ack has to tell these, too.
-    _send(node, others, copy, no_reply=True)
+    _send(node, readers(node, others, job), copy, no_reply=True)
     if postponing.rest(node, job):
         postponing.tell(node, job, chosen)
     return len(copy.body)

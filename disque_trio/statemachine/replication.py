@@ -47,6 +47,7 @@ from disque_trio.statemachine.copies import (
     is_over,
     keeps,
     named,
+    readers,
     snapshot,
     spread,
     tell_of_ack,
@@ -171,7 +172,7 @@ def _drawn(node: NodeState, job: Job, candidates: list[NodeId], count: int) -> l
 
 
 def _send_to(node: NodeState, job: Job, ids: tuple[bytes, ...], *, no_reply: bool) -> None:
-    if ids:
+    if ids := readers(node, ids, job):
         send.to_ids(node, ids, ReplJob((snapshot(node, job),), no_reply=no_reply))
 
 

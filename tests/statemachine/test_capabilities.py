@@ -130,3 +130,19 @@ def test_questions_about_keys_are_answered_at_once(command: tuple[str, ...]) -> 
         reply = rig.ask("n1", *command, within=AT_ONCE)
 
         assert isinstance(reply, Failure) is rig.is_mute("n1")
+
+
+def test_a_holder_of_an_earlier_version_by_now_is_not_told_of_new_holders() -> None:
+    rig = Mixed(*NAMES)
+    rig.ask("n1", "CONFIG", "SET", "replica-repair-after", 1)
+    options = ("REPLICATE", 3, "RETRY", 600, "PRIORITY", 5)
+    job = id_of(rig.ask("n1", "ADDJOB", "q", "body", 0, *options))
+    rig.run(1000)
+    lost, earlier = [name for name in NAMES[1:] if job in rig.node(name).jobs]
+    rig.live_anew(earlier, 0)
+
+    rig.crash(lost)
+    (fresh,) = set(NAMES) - {"n1", lost, earlier}
+    rig.run_until(lambda: job in rig.node(fresh).jobs, 60_000)
+
+    assert rig.told == []
