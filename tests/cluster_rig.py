@@ -26,13 +26,13 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Frame, GossipMessage, Message
 from disque_trio.statemachine.nodesfile import nodes_text, parse_limits, parse_nodes
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.stats import Facts
 from disque_trio.wire.frames import FrameParser, encode
+from tests.rig import Checks
 
 START = 10_000
 WALL = 1_800_000_000_000
@@ -49,6 +49,7 @@ class Host:
     client: Client | None = None
     nodes_conf: bytes = b""
     replies: list[tuple[Client, Reply]] = attrs.Factory(list)
+    checks: Checks = attrs.Factory(Checks)
 
 
 @attrs.frozen
@@ -295,7 +296,7 @@ class ClusterRig:
         """What a driver does after each input."""
         machine = self.machine(host.name)
         out = machine.take()
-        check(machine.state)
+        host.checks.after_input(machine.state)
         if out.nodes_changed:
             host.nodes_conf = nodes_text(machine.state, handshakes=False)
         for link, ip, port in out.dials:

@@ -3,6 +3,7 @@
 Little while developing, the same examples every time in CI.
 """
 
+import gc
 import os
 from collections.abc import Generator
 
@@ -37,6 +38,12 @@ class _OneOfEach(LoadScopeScheduling):  # type: ignore[misc]
 def pytest_configure(config: pytest.Config) -> None:
     """Whoever leads the run looks for what is left of it."""
     survivors.watch(config)
+
+
+def pytest_collection_finish() -> None:
+    """No collection of garbage has to traverse the tests, which are a gigabyte."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

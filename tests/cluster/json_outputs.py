@@ -5,7 +5,6 @@ recorded is never edited (docs/compatibility.md).
 """
 
 import json
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Any, Final
 
 from disque_trio import __version__
 from tests.cli.aof.files import framed
+from tests.cluster.commands import ran
 from tests.cluster.processes import CALM, SOON_S, Cluster, Fleet, eventually
-from tests.cluster.test_operating_jobs import DISQUE_TRIO, add, bury, call
+from tests.cluster.test_operating_jobs import add, bury, call
 from tests.cluster.test_python_clients import url
 from tests.cluster.workers.shop import opened
 
@@ -92,9 +92,9 @@ def _asked(pair: Cluster, *words: str) -> list[str]:
 
 def _keys(*words: str) -> list[str]:
     asked = words if "--json" in words else (*words, "--json")
-    ended = subprocess.run([*DISQUE_TRIO, *asked], capture_output=True, check=False)
-    assert ended.returncode == 0 or words[:2] in _FINDINGS, (words, ended.stderr.decode())
-    return sorted({key for value in _values(ended.stdout.decode()) for key in _paths(value)})
+    ended = ran(*asked)
+    assert ended.status == 0 or words[:2] in _FINDINGS, (words, ended.errors)
+    return sorted({key for value in _values(ended.output) for key in _paths(value)})
 
 
 def _paths(value: Any, path: str = "") -> Iterator[str]:

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 import uuid
 from typing import Any, Final
 
@@ -11,22 +9,19 @@ import pytest
 
 from disque_trio.client.replies import facts
 from disque_trio.statemachine.base import Status
+from tests.cluster.commands import ran
 from tests.cluster.processes import CALM, SOON_S, Cluster, Fleet, becomes, eventually
 from tests.cluster.test_python_clients import url
 from tests.cluster.workers.shop import Shop, opened
 
-DISQUE_TRIO: Final = (sys.executable, "-m", "disque_trio")
 NOBODY: Final = "D-00000000-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 
 
 def asked(pair: Cluster, *words: str, status: int = 0) -> str:
     """What the command prints, standard error last."""
-    ended = subprocess.run(
-        [*DISQUE_TRIO, *words, "--url", url(pair[1])], capture_output=True, check=False
-    )
-    said = (ended.stdout + ended.stderr).decode()
-    assert ended.returncode == status, said
-    return said
+    ended = ran(*words, "--url", url(pair[1]))
+    assert ended.status == status, ended.said
+    return ended.said
 
 
 def told(pair: Cluster, *words: str, status: int = 0) -> Any:
@@ -333,12 +328,11 @@ def test_a_purge_ends_the_jobs_of_all_nodes_if_one_is_sure(pair: Cluster, queue:
 
 @pytest.mark.parametrize("family", ["workers", "jobs", "queues", "nodes"])
 def test_each_family_has_its_help(family: str) -> None:
-    said = subprocess.run(
-        [*DISQUE_TRIO, *family.split(), "--help"], capture_output=True, check=True
-    )
+    ended = ran(family, "--help")
 
-    assert f"usage: disque-trio {family} ".encode() in said.stdout
-    assert b"exit status:" in said.stdout
+    assert ended.status == 0
+    assert f"usage: disque-trio {family} " in ended.output
+    assert "exit status:" in ended.output
 
 
 def test_a_silent_node_is_named_by_its_name(fleet: Fleet, queue: str) -> None:

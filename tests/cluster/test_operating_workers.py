@@ -19,6 +19,7 @@ from disque_trio.worker.engine.records import Queue, Settings
 from disque_trio.worker.operating.notes import CONTROL, NOTE_TTL_S, WORKERS
 from disque_trio.worker.operating.registry import Registrar
 from disque_trio.worker.statuses import CLEAN
+from tests.cluster.commands import ran
 from tests.cluster.processes import SOON_S, Cluster, Server, becomes, eventually
 from tests.cluster.test_python_clients import url
 from tests.cluster.workers.shop import Shop, opened
@@ -35,10 +36,9 @@ def shop(pair: Cluster, tmp_path: Path) -> Iterator[Shop]:
 
 def workers(server: Server, *words: str, status: int = 0, is_json: bool = True) -> Any:
     """What the command says, as JSON or as text."""
-    command = [*DISQUE_TRIO, "workers", *words, "--url", url(server), *["--json"] * is_json]
-    ended = subprocess.run(command, capture_output=True, check=False)
-    assert ended.returncode == status, ended.stderr.decode()
-    return json.loads(ended.stdout) if is_json else (ended.stdout + ended.stderr).decode()
+    ended = ran("workers", *words, "--url", url(server), *["--json"] * is_json)
+    assert ended.status == status, ended.errors
+    return json.loads(ended.output) if is_json else ended.said
 
 
 def states(server: Server, name: str) -> list[str]:

@@ -93,6 +93,7 @@ def storm(seed: int, *limit: str | int, groups: str = "") -> Storm:
     return found
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("seed", range(3))
 def test_leases_are_never_more_than_the_limit(seed: int) -> None:
     found = storm(seed, "CONCURRENCY", 4)
@@ -101,6 +102,7 @@ def test_leases_are_never_more_than_the_limit(seed: int) -> None:
     assert len(found.deliveries) > 20
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("seed", range(2))
 def test_deliveries_in_any_second_are_within_the_rate(seed: int) -> None:
     rate = 5
@@ -112,6 +114,7 @@ def test_deliveries_in_any_second_are_within_the_rate(seed: int) -> None:
     assert len(times) > 20
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("seed", range(2))
 def test_both_limits_together_hold(seed: int) -> None:
     found = storm(seed, "CONCURRENCY", 4, "RATE", 5)

@@ -34,6 +34,7 @@ def test_the_machine_is_in_order_after_a_thousand_inputs(first: int) -> None:
         storm.step(number)
 
 
+@pytest.mark.large
 def test_another_process_says_the_same() -> None:
     # Texts hash differently there, which would show in the order of anything kept in a set.
     process = subprocess.run(

@@ -70,6 +70,7 @@ def test_they_are_offered_ever_more_rarely() -> None:
     assert looks == [1, 2, 4, 8, 16, 32, 64]
 
 
+@pytest.mark.large
 def test_when_a_node_has_come_for_some_they_are_offered_often_again() -> None:
     rig = busy()
     rig.advance(5 * LOOK)

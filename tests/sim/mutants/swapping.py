@@ -54,6 +54,7 @@ def swapped(sources: Mapping[Path, str | ast.Module]) -> Iterator[None]:
     ]
     pairs = [(each, old, new[old.co_filename, old]) for each, old in found
              if (old.co_filename, old) in new]  # fmt: skip
+    gc.freeze()
     if not pairs:
         raise ElsewhereError(f"no function of {sorted(files)} is there")
     try:
