@@ -113,7 +113,7 @@ def _go_on(case: Case, job: Job, copy: Copy) -> None:
     if stay is None or not period or case.now - stay.time >= period - 2 * DESYNC:
         return
     copy.armed_at = stay.time
-    copy.due_by = stay.time + case.obligations.longest(period) + SLACK
+    copy.due_by = stay.time + _latest(case, period)
 
 
 def on_announcement(case: Case, row: Row) -> None:
@@ -185,7 +185,13 @@ def _arm_for_retry(case: Case, job: Job, copy: Copy) -> None:
 
 def _arm(case: Case, copy: Copy, wait: Micros) -> None:
     copy.armed_at = case.now
-    copy.due_by = case.now + case.obligations.longest(wait) + SLACK
+    copy.due_by = case.now + _latest(case, wait)
+
+
+def _latest(case: Case, wait: Micros) -> Micros:
+    """After how long a timer of this wait may be carried out at the latest."""
+    obligations = case.obligations
+    return obligations.longest(wait) + SLACK + obligations.no_processor
 
 
 def _judge(case: Case, job: Job, copy: Copy) -> None:
@@ -225,7 +231,7 @@ def _judge_all(case: Case, job: Job) -> None:
         return
     case.check("L8")
     waited = case.now - since
-    bound = case.obligations.longest(retry + DESYNC) + 2 * case.obligations.latency + SLACK
+    bound = _latest(case, retry + DESYNC) + 2 * case.obligations.latency
     if waited > bound and not case.obligations.has_tail:
         detail = (
             f"queued {waited / SECOND:.3f} s after it was handed out, with nothing wrong; the "

@@ -32,8 +32,8 @@ ATTEMPTS: Final = 4
 
 
 def played(plan: Plan) -> tuple[Verdict, list[Row]]:
-    """On a busy machine the merge of the traces may take one message for another, and nodes be
-    late: what is found there is not a verdict, and the plan is played again."""
+    """On a busy machine clients and nodes may be late by more than any bound: what is found then is
+    no verdict, and the plan is played again."""
     for _ in range(ATTEMPTS):
         with Wakes() as wakes:
             verdict, rows = played_once(plan)

@@ -71,6 +71,7 @@ def merged(
 
 
 LINK = ProcessLink(life=1)
+OTHER = ProcessLink(life=1)
 ENDED = ProcessLink(life=1, has_ended=True)
 LATER = ProcessLink(life=2)
 
@@ -172,6 +173,23 @@ def test_a_frame_may_come_before_an_earlier_one_of_another_connection() -> None:
         ("recv", 6, 10, ""),
         ("recv", 5, 51, ""),
     ]
+
+
+def test_of_two_connections_that_bring_alike_frames_the_following_rows_tell() -> None:
+    """The node reads the connection first that has brought its frames later."""
+    others = [f"D-{number}" for number in range(4)]
+    kept = [flight(1, 60, ref=1)] + [
+        flight(2 + at, 61 + at, ref=2 + at, job=job) for at, job in enumerate(others[:2])
+    ]
+    new = [flight(10, 20, ref=5, link=OTHER)] + [
+        flight(11 + at, 21 + at, ref=6 + at, job=job, link=OTHER)
+        for at, job in enumerate(others[2:])
+    ]
+    jobs = [JOB_TEXT, *others[:2], JOB_TEXT, *others[2:]]
+
+    rows = merged([], [came(70 + at, job) for at, job in enumerate(jobs)], flights=kept + new)
+
+    assert [row.ref for row in rows if row.kind == "recv"] == [1, 2, 3, 5, 6, 7]
 
 
 def test_a_frame_that_its_node_did_not_live_to_read_is_lost() -> None:

@@ -12,6 +12,7 @@ At the sender, times do tell: a row is written before its frame comes to our pro
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -24,6 +25,8 @@ from disque_trio.tracing.rows import Row
 
 GOSSIP: Final = ("ping", "pong", "meet")
 """Heartbeat messages, which nodes do not trace."""
+_AHEAD: Final = 20
+"""Rows that tell which of two connections a message came on."""
 _NO_REF: Final = 1 << 40
 """The numbers of messages that no proxy has seen begin here."""
 
@@ -67,11 +70,16 @@ class Pairing:
     def _number_receipts(self, trace: NodeTrace, carried: Sequence[Flight]) -> None:
         for life, rows in enumerate(trace.lives(), 1):
             streams = _streams([each for each in carried if f"n{each.target}" == trace.name], life)
+            received: dict[str, list[Row]] = defaultdict(list)
             for row in rows:
-                flight = _next_like(row, streams[row.peer]) if row.kind == "recv" else None
-                if flight is not None:
-                    row.ref = flight.ref
-                    self._read[flight.ref] = None
+                if row.kind == "recv":
+                    received[row.peer].append(row)
+            for peer, theirs in received.items():
+                for at, row in enumerate(theirs):
+                    flight = _next_like(theirs[at : at + _AHEAD], streams[peer])
+                    if flight is not None:
+                        row.ref = flight.ref
+                        self._read[flight.ref] = None
 
     # Senders.
 
@@ -137,12 +145,17 @@ def _streams(flights: Iterable[Flight], life: int) -> dict[str, list[deque[Fligh
     return streams
 
 
-def _next_like(row: Row, streams: Sequence[deque[Flight]]) -> Flight | None:
-    """Take the frame of the row from its stream. A node refuses some frames without a row: where no
-    stream has the frame next, the one which has it first goes on there."""
+def _next_like(rows: Sequence[Row], streams: Sequence[deque[Flight]]) -> Flight | None:
+    """Take the frame of the first row from its stream. Where several streams have one like it next,
+    it is of the one that the following rows go on with. A node refuses some frames without a row:
+    where no stream has the frame next, the one which has it first goes on there."""
+    row = rows[0]
     heads = [stream for stream in streams if stream and _is_of(row, stream[0])]
     if heads:
-        return min(heads, key=lambda stream: stream[0].received).popleft()
+        if len(heads) == 1:
+            return heads[0].popleft()
+        found = max(heads, key=lambda head: (_fitting(rows, streams, head), -head[0].received))
+        return found.popleft()
     place, stream = min(
         ((_place_in(stream, row), stream) for stream in streams),
         key=lambda found: found[0],
@@ -153,6 +166,17 @@ def _next_like(row: Row, streams: Sequence[deque[Flight]]) -> Flight | None:
     for _ in range(place):
         stream.popleft()
     return stream.popleft()
+
+
+def _fitting(rows: Sequence[Row], streams: Sequence[deque[Flight]], head: deque[Flight]) -> int:
+    """How many rows have their frame next if the first one is of that stream."""
+    rest = [deque(islice(stream, stream is head, _AHEAD)) for stream in streams]
+    for count, row in enumerate(rows[1:], 1):
+        heads = [stream for stream in rest if stream and _is_of(row, stream[0])]
+        if not heads:
+            return count
+        min(heads, key=lambda stream: stream[0].received).popleft()
+    return len(rows)
 
 
 def _place_in(stream: deque[Flight], row: Row) -> int:
