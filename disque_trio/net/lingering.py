@@ -12,7 +12,7 @@ from disque_trio.net.multiplexing import IN
 from disque_trio.net.readiness import Channel, Readiness
 
 LINGER_S: Final = 10
-"""How long a client may take to close its side."""
+"""How long a client may take to read what is still unsent, and then to close its side."""
 MOST: Final = 256
 """Connections that linger at a time; one more closes the oldest."""
 PIECES: Final = 16
@@ -55,12 +55,14 @@ class Lingering:
         # What comes under TLS need not be decrypted.
         channel.sock = socket.socket(fileno=sock.detach())
         if len(self._channels) >= MOST:
-            self._readiness.end(next(iter(self._channels)))
+            oldest = next(iter(self._channels))
+            self.forget(oldest)  # at once: many may come before it is closed
+            self._readiness.end(oldest)
         self._channels[channel] = None
         return channel
 
     def forget(self, channel: "LingeringChannel") -> None:
-        """It is closed."""
+        """It lingers no longer."""
         self._channels.pop(channel, None)
 
     def sweep(self) -> None:

@@ -172,7 +172,8 @@ class Readiness:
             for channel in ending:
                 channel.ended()
                 if self._channels.get(channel.fd) is channel:
-                    # Where TLS has closed it already, a new channel may have its descriptor.
+                    # Another channel may have its descriptor: a successor, or a new one where TLS
+                    # has closed it already.
                     del self._channels[channel.fd], self.handlers[channel.fd]
                     self.poller.unregister(channel.fd)
                 self.greedy.pop(channel, None)

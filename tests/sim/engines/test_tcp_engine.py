@@ -29,15 +29,18 @@ from tests.sim.plans import DUPLICATES, SECOND, jepsen, jobs, workers
 BUSY_S: Final = 0.03
 """A machine that lets a thread wait for so long is busy."""
 ATTEMPTS: Final = 4
+LATE: Final = {"L13"}
+"""What is found where clients get no processor: they give up by their own clock."""
 
 
 def played(plan: Plan) -> tuple[Verdict, list[Row]]:
-    """On a busy machine clients and nodes may be late by more than any bound: what is found then is
-    no verdict, and the plan is played again."""
+    """On a busy machine clients may be late by more than any bound. If nothing else is found, that
+    is no verdict, and the plan is played again."""
     for _ in range(ATTEMPTS):
         with Wakes() as wakes:
             verdict, rows = played_once(plan)
-        if not verdict.violations or wakes.latest < BUSY_S:
+        found = {each.property for each in verdict.violations}
+        if not found or found - LATE or wakes.latest < BUSY_S:
             break
     return verdict, rows
 
