@@ -311,13 +311,10 @@ class Client(ClusterClient):
             if link.is_open:
                 return link
             await link.close()
-        link = await self._open(address)
-        if address.tls is not None:  # it has no end of one direction (`Link.let_go`)
-            (reply,) = await link.ask([(b"CLIENT", b"ID")])
-            link.client_id = reply if isinstance(reply, int) else None
-        return link
+        # Over TLS no direction ends before the other (`Link.let_go`).
+        return await self._open(address, asks_id=address.tls is not None)
 
-    async def _open(self, address: Address) -> Link:
+    async def _open(self, address: Address, *, asks_id: bool = False) -> Link:
         connect = self.connect
         if self.recorder is not None:
             connect = watching(self.recorder, connect)
@@ -326,6 +323,9 @@ class Client(ClusterClient):
         greeting = self._greeting()
         try:
             told = greeting.meaning(await link.ask(greeting.requests, self._greeting_s), address)
+            if asks_id:
+                (reply,) = await link.ask([(b"CLIENT", b"ID")])
+                link.client_id = reply if isinstance(reply, int) else None
         except LostError as error:
             raise error.before_the_request() from error
         except BaseException:

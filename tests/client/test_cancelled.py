@@ -21,15 +21,22 @@ class Node:
     """Answers GETJOB only when its client lets go, with a job that was on its way."""
 
     features: bytes
+    is_slow_at: bytes = b""
+    """The command that it does not answer."""
+    connections: "list[Connection]" = attrs.Factory(list)
     waiting: "Connection | None" = None
     requests: list[list[bytes]] = attrs.Factory(list)
     waits: anyio.Event = attrs.Factory(anyio.Event)
 
     async def connect(self, _address: Address, _timeout_s: float) -> ByteStream:
-        return Connection(self)
+        self.connections.append(Connection(self))
+        return self.connections[-1]
 
     def answer(self, words: list[bytes], connection: "Connection") -> bytes:
         self.requests.append(words)
+        if words[0] == self.is_slow_at:
+            self.waits.set()
+            return b""
         match words:
             case [b"HELLO"]:
                 return encode_reply([1, b"a" * 40])
@@ -59,6 +66,7 @@ class Connection(ByteStream):
     _unread: bytearray = attrs.field(init=False, factory=bytearray)
     _arrived: anyio.Event = attrs.field(init=False, factory=anyio.Event)
     _is_over: bool = attrs.field(init=False, default=False)
+    is_closed: bool = attrs.field(init=False, default=False)
 
     async def send(self, item: bytes) -> None:
         for words in all_requests(self._requests, item):
@@ -84,7 +92,7 @@ class Connection(ByteStream):
         return data
 
     async def aclose(self) -> None:
-        self._is_over = True
+        self._is_over = self.is_closed = True
 
 
 def cancelled(features: bytes, backend: str, tls: Tls | None = None) -> list[list[bytes]]:
@@ -143,3 +151,23 @@ def test_another_wait_is_given_up_at_once(backend: str, tls: Tls | None) -> None
     anyio.run(main, backend=backend)
 
     assert node.requests[-1][0] == b"WAITJOB"
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+@pytest.mark.parametrize("command", [b"HELLO", b"INFO", b"CLIENT", b"GETJOB"])
+def test_a_connection_is_closed_whenever_its_task_is_cancelled(
+    backend: str, command: bytes
+) -> None:
+    node = Node(b"tokens,release", is_slow_at=command)
+
+    async def main() -> None:
+        where = Cluster([Address(tls=Tls())])
+        client = Client(where, discover=False, connect=node.connect, name="")
+        async with client:
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.getjob, "q")
+                await node.waits.wait()
+                group.cancel_scope.cancel()
+            assert [each.is_closed for each in node.connections] == [True]
+
+    anyio.run(main, backend=backend)
