@@ -34,7 +34,7 @@ from disque_trio.worker.operating.asking import Found, at_each, given
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.operating.states import Copy
-from disque_trio.worker.options import CHECKPOINTS
+from disque_trio.worker.options import NOTES
 from disque_trio.worker.runtime import runtime
 
 ROWS: Final = 100
@@ -257,7 +257,7 @@ def _dead_of(name: str, counts: QueueCounts, jobs: Sequence[FoundJob]) -> int:
 
 
 def _is_later(job: JobDetails) -> bool:
-    return (is_delayed(job) or job.backing_off is not None) and job.queue != CHECKPOINTS
+    return (is_delayed(job) or job.backing_off is not None) and job.queue != NOTES
 
 
 def _later_row(job: JobDetails, now: float) -> Json:
@@ -275,7 +275,7 @@ async def _checkpoints(survey: Survey) -> int:
     """Jobs that have checkpoints of others: they are delayed, and never due."""
 
     async def ask(node: Address) -> list[int]:
-        stats = given(*await survey.client.ask(node, [commands.qstat(CHECKPOINTS)]))
+        stats = given(*await survey.client.ask(node, [commands.qstat(NOTES)]))
         return [0 if stats is None else stats.delayed or 0]
 
     return sum((await at_each(survey.client, ask)).items)

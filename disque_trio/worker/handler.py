@@ -34,7 +34,7 @@ from disque_trio.worker.deciding import End
 from disque_trio.worker.decoding import Decoding
 from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Outcome, Reason
-from disque_trio.worker.engine.suspects import proven
+from disque_trio.worker.engine.suspects import ALONE_FROM
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import NewerBodyError, read
 from disque_trio.worker.events import WorkerStarted, WorkerStopped
@@ -63,6 +63,7 @@ Stage = Literal["reading", "running", "keeping"]
 """How far a run has come: its body is read, its handler runs, what was promised is added."""
 Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 Read = Callable[[bytes], Envelope]
+Begin = Callable[[Job[Any]], Awaitable[int]]
 
 
 class UnknownTaskError(DisqueError):
@@ -168,9 +169,17 @@ class JobHandler:
 
     # A run.
 
-    async def __call__(self, run: Run) -> Outcome:
+    def __call__(self, run: Run) -> Coroutine[Any, Any, Outcome]:
         """Run a job, and say what becomes of it, however the run ends. Raises the worker's
         cancellation, and nothing else."""
+        if run.start.additional_deliveries < ALONE_FROM:
+            return self._run(run)
+        trials = import_module("disque_trio.worker.trials")  # few jobs need it
+        on_trial: Coroutine[Any, Any, Outcome] = trials.on_trial(self.enqueuer, self._run, run)
+        return on_trial
+
+    async def _run(self, run: Run, begin: Begin | None = None) -> Outcome:
+        """`begin` returns how many trials of the job brought no answer."""
         entry: Entry | None = None
         job: Job[Any] | None = None
         stage: Stage = "reading"
@@ -181,10 +190,11 @@ class JobHandler:
             if run.start.body[:1] != b"{" and run.start.queue not in self.consumers:
                 await self._decoding.decode(run)
             entry, job, envelope = self._known(run)
+            if begin is not None:
+                _check_crashes(entry, await begin(job))
             args, kwargs = _arguments(entry, envelope, run)
             stage = "running"
-            if "due" in job.headers:
-                self._check_due(job)
+            self._check_due(job)
             timeout = entry.definition.timeout
             if timeout is not None:
                 run.limit(timeout)
@@ -231,8 +241,6 @@ class JobHandler:
                 raise UnknownTaskError(f"unknown task: {envelope.task:.200}")
             name, key, headers = entry.definition.name, envelope.key, envelope.headers
         run.task = name
-        if start.additional_deliveries:
-            _check_crashes(entry, run)
         known = run, name, key, headers, self._state
         return entry, Job(*known, tell=self._tell, usual=entry.copies), envelope
 
@@ -241,7 +249,7 @@ class JobHandler:
 
     def _check_due(self, job: Job[Any]) -> None:
         """Raises `Snooze` for a job that a node has queued too early."""
-        if (wait := _due(job) - self.now()) > 0:
+        if "due" in job.headers and (wait := _due(job) - self.now()) > 0:
             raise Snooze(min(wait + _TICK_S, ORIGINAL_PERIOD_S), reason="it is not due yet")
 
     # Its end.
@@ -326,8 +334,8 @@ def _too_long(entry: Entry | None, stage: Stage) -> str:
     return f"ran longer than {limit} s" if limit else "ran longer than it may"
 
 
-def _check_crashes(entry: Entry, run: Run) -> None:
-    reason = crashed(proven(run.start.additional_deliveries), entry.definition.max_crashes)
+def _check_crashes(entry: Entry, crashes: int) -> None:
+    reason = crashed(crashes, entry.definition.max_crashes)
     if reason is not None:
         raise CrashedError(reason)
 

@@ -1,9 +1,8 @@
 """Tasks that yield checkpoints: a job that was interrupted goes on from the last one
 (docs/worker-iterating.md).
 
-The last checkpoint of a job is in the body of another job, whose key is the id of the first. That
-one is delayed for as long as it lives, so no node ever queues it, each new one replaces it, and
-every replica shows it. It is written every few seconds, and when a run ends early.
+The last checkpoint of a job is a note beside it (`notes`), whose key is its id. It is written every
+few seconds, and when a run ends early.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -15,10 +14,9 @@ import anyio
 import anyio.to_thread
 import attrs
 
-from disque_trio.client import commands
 from disque_trio.client.errors import DisqueError
 from disque_trio.terminal.counting import counted
-from disque_trio.worker import codec, deciding, snoozing
+from disque_trio.worker import codec, notes, snoozing
 from disque_trio.worker.context import Job, NoJobError, current_job
 from disque_trio.worker.decoding import PATIENCE_S
 from disque_trio.worker.describing import describe
@@ -26,10 +24,6 @@ from disque_trio.worker.engine.records import Reason
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import as_coded
 from disque_trio.worker.exceptions import Dead, Snooze
-from disque_trio.worker.operating.jobs import Jobs
-from disque_trio.worker.operating.key_holders import key_holder
-from disque_trio.worker.options import CHECKPOINTS
-from disque_trio.worker.precedence import TTL_S
 
 SAVE_EVERY_S: Final = 5.0
 """A worker that is killed loses the work of this time."""
@@ -39,7 +33,6 @@ AFTERWARDS_S: Final = 600
 """How long the last checkpoint is kept after a success: the acknowledgement may be lost."""
 LAST_WORDS_S: Final = 5.0
 """How long a checkpoint may take to be saved when a run ends."""
-_SPARE_S: Final = 60
 Checkpoints = AsyncGenerator[Any, None]
 
 
@@ -58,16 +51,11 @@ class _Kept:
     async def load(self) -> None:
         """Give the job the one that nodes keep, if any. Raises `DisqueError`, and what a codec
         raises."""
-        client = self.enqueuer.client
         self._next_at = anyio.current_time() + SAVE_EVERY_S
-        holder = await key_holder(client, (CHECKPOINTS, self.job.id))
-        if holder is None:
-            return
-        for copy in (await Jobs(client).find(holder.id)).items:
-            if copy.job.body is not None:
-                self._saved = self._last = await self._decoded(copy.job.body)
-                self.job.checkpoint = codec.read_plain(self._last, "json")
-                return
+        found = await notes.find(self.enqueuer, self.job.id)
+        if found is not None:
+            self._saved = self._last = await self._decoded(found)
+            self.job.checkpoint = codec.read_plain(self._last, "json")
 
     async def reached(self, checkpoint: object) -> None:
         """The handler has yielded this. Raises `Snooze` if the worker stops."""
@@ -76,24 +64,19 @@ class _Kept:
         if self.job.stopping and snoozing.can_wait(self.job.run):
             raise Snooze(0, reason="it was interrupted at a checkpoint: the worker stops")
         if anyio.current_time() >= self._next_at:
-            await self._save(self._left())
+            await self._save(notes.life_of(self.job.run))
             self._next_at = anyio.current_time() + SAVE_EVERY_S
 
     async def interrupted(self) -> None:
         """The run ends early. Never raises: work since the last checkpoint is done again."""
         if self._last != self._saved and self.job.run.why in (None, *_STILL_OURS):
             with anyio.move_on_after(LAST_WORDS_S, shield=True):
-                await self._save(self._left())
+                await self._save(notes.life_of(self.job.run))
 
     async def ended(self) -> None:
         """The handler has returned."""
         if self._saved is not None:
             await self._save(AFTERWARDS_S)
-
-    def _left(self) -> int:
-        """How long the job lives; a dead one may be redriven."""
-        left = deciding.left_s(self.job.run)
-        return max(_SPARE_S, round(left)) if left < TTL_S else TTL_S
 
     async def _decoded(self, body: bytes) -> bytes:
         codecs, coded = self.enqueuer.codecs, as_coded(body)
@@ -112,7 +95,7 @@ class _Kept:
             return encode()
         return await anyio.to_thread.run_sync(encode, abandon_on_cancel=True)
 
-    async def _save(self, ttl: int) -> None:
+    async def _save(self, seconds: int) -> None:
         if self._last is None:
             return
         try:
@@ -121,17 +104,13 @@ class _Kept:
             self.job.log.warning("its checkpoint cannot be encoded: %s", describe(error))
             return
         try:
-            await self.enqueuer.client.run(
-                commands.addjob(
-                    CHECKPOINTS,
-                    body,
-                    delay=ttl,
-                    ttl=ttl + _SPARE_S,
-                    unique=self.job.id,
-                    if_exists="replace",
-                    replicate=self.job.copies.replicate,
-                    sync=self.job.copies.awaited,
-                )
+            await notes.keep(
+                self.enqueuer,
+                self.job.id,
+                body,
+                seconds=seconds,
+                replicate=self.job.copies.replicate,
+                sync=self.job.copies.awaited,
             )
             self._saved = self._last
         except DisqueError as error:

@@ -30,8 +30,8 @@ from disque_trio.worker.runtime import runtime
 
 RESERVED: Final = "disque-trio."
 """Queues of this library begin so."""
-CHECKPOINTS: Final = RESERVED + "checkpoints"
-"""The queue of jobs that have the checkpoints of other jobs."""
+NOTES: Final = RESERVED + "checkpoints"
+"""The queue of jobs that are notes beside other jobs: their checkpoints and trials."""
 OWN_HEADERS: Final = frozenset((
     "added", "attempts", "batch", "due", "hops", "keep", "lease", "priority", "replicate",
     "reply_codecs", "reply_key", "reply_to", "result_ttl", "snoozes", "sync", "then", "tries",

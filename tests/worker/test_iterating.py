@@ -11,7 +11,7 @@ from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.kit import Sim
 from disque_trio.worker import App, Codec, Fixed, Job
 from disque_trio.worker.iterating import SAVE_EVERY_S
-from disque_trio.worker.options import CHECKPOINTS
+from disque_trio.worker.options import NOTES
 
 app = App("disque://127.0.0.1:1", retry=Fixed((1, 1, 1)))
 DONE: list[int] = []
@@ -119,10 +119,10 @@ def test_a_job_that_never_was_interrupted_leaves_its_checkpoint_for_ten_minutes(
     async def story(cluster: Cluster) -> None:
         await walk.enqueue(1.0)
         await cluster.drained()
-        kept = (await app.client.jscan(queue=CHECKPOINTS)).items
+        kept = (await app.client.jscan(queue=NOTES)).items
         assert len([each for each in kept if each.state != "acked"]) == 1
         await cluster.sleep(700)
-        assert list((await app.client.jscan(queue=CHECKPOINTS)).items) == []
+        assert list((await app.client.jscan(queue=NOTES)).items) == []
 
     disque_sim.run(story, app, seeds=1, workers=1, nodes=1)
 
@@ -134,7 +134,7 @@ async def test_a_job_that_is_short_keeps_no_checkpoint(disque_inline: Inline) ->
     assert list(range(STEPS)) == DONE
     assert BEGUN == [None]
     async with app:
-        assert list((await app.client.jscan(queue=CHECKPOINTS)).items) == []
+        assert list((await app.client.jscan(queue=NOTES)).items) == []
 
 
 async def test_a_checkpoint_is_small(disque_inline: Inline) -> None:
@@ -185,7 +185,7 @@ def test_codecs_change_checkpoints_as_bodies(disque_sim: Sim, written: Codec) ->
         await cluster.drained()
 
         assert BEGUN == [None, "the last customer"]
-        [kept] = (await own.client.jscan(queue=CHECKPOINTS)).items
+        [kept] = (await own.client.jscan(queue=NOTES)).items
         assert b"the last customer" not in (kept.body or b"")
 
     disque_sim.run(story, own, seeds=1, workers=1)

@@ -24,11 +24,11 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.machine import Machine
-from disque_trio.worker.options import CHECKPOINTS
+from disque_trio.worker.options import NOTES
 
 ID: Final = b"1" * 40
 HOST: Final = "disque-inline"
-_CHECKPOINTS: Final = CHECKPOINTS.encode()
+_NOTES: Final = NOTES.encode()
 """Its jobs wait for nothing."""
 _GRACE: Final[Millis] = 1000
 _COPIES: Final = (b"REPLICATE", b"SYNC")
@@ -110,7 +110,7 @@ class MemoryNode:
         found = [
             job.requeue_at
             for job in self.waiting()
-            if job.state == ACTIVE and job.requeue_at and job.queue != _CHECKPOINTS
+            if job.state == ACTIVE and job.requeue_at and job.queue != _NOTES
         ]
         return min(found, default=None)
 

@@ -1,5 +1,6 @@
 """What the judge says of what deliveries cost."""
 
+import attrs
 import pytest
 
 from disque_trio.sim.scenarios.expand import expand
@@ -48,3 +49,25 @@ def test_a_run_costs_a_delivery_only_if_its_outcome_came_too_late(
     timing.check(history)
 
     assert {each.property for each in history.violations} & {"A5"} == found
+
+
+@pytest.mark.parametrize(("unanswered", "found"), [(0, {"A5"}), (4, {"A5"}), (5, set())])
+def test_faults_of_nodes_do_not_make_a_job_dead_that_has_killed_no_worker(
+    unanswered: int, found: set[str]
+) -> None:
+    plan = expand(load(HOME / "scenarios" / "apps-calm.toml"), 0).apps
+    assert plan is not None
+    history = History(plan)
+    for at in (10, 20, 30, 40, 50, 60, 70):
+        what = at * SECOND, "queue", "n1", "id", "", "", "", "retry", "", 0, 0, 0, ()
+        history.see(Row(*what))
+    history.at_nodes.append((0, 80 * SECOND))
+    history.dead["id"] = 90 * SECOND
+    job = next(iter(history.jobs.values()))
+    job.id, job.is_own = "id", True
+    runs = [run(10 + place, place, place, 11 + place) for place in range(unanswered)]
+    job.runs = [attrs.evolve(each, ended_at=None, outcome="") for each in runs]
+
+    timing.check_crashes(history)
+
+    assert {each.property for each in history.violations} == found

@@ -86,10 +86,8 @@ def check_crashes(history: History) -> None:
             last = [run for run in job.runs if run.job == id]
             if at is None or any(run.outcome == "dead" for run in last):
                 continue
-            unanswered = sum(run.ended_at is None or run.outcome == "interrupted" for run in last)
-            if unanswered < job.task.max_crashes and history.is_calm(
-                job.added_at or 0, at, at_nodes=True
-            ):
+            unanswered = sum(_is_unanswered(history, run, at) for run in last)
+            if unanswered < job.task.max_crashes:
                 text = (
                     f"{job.name} is dead; no run of it has asked for that,"
                     f" and {unanswered} have had no answer, of {job.task.max_crashes}"
