@@ -5,6 +5,7 @@ Little while developing, the same examples every time in CI.
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Generator
 
 import pytest
@@ -38,6 +39,18 @@ class _OneOfEach(LoadScopeScheduling):  # type: ignore[misc]
 def pytest_configure(config: pytest.Config) -> None:
     """Whoever leads the run looks for what is left of it."""
     survivors.watch(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of a test with the mark `sample(n)` all but every n-th are slow."""
+    turns = Counter[str]()
+    for item in items:
+        if mark := item.get_closest_marker("sample"):
+            test = item.nodeid.partition("[")[0]
+            if turns[test] % mark.args[0]:
+                item.add_marker(pytest.mark.slow)
+            turns[test] += 1
 
 
 def pytest_collection_finish() -> None:

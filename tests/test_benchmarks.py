@@ -52,6 +52,7 @@ def test_a_run_that_is_violated_makes_the_tally_fail(tmp_path: Path) -> None:
     assert duplicates.main([str(scenario), "--seeds", "1"]) == 1
 
 
+@pytest.mark.slow
 def test_a_node_without_sockets_costs_more_for_a_job_than_for_nothing(tmp_path: Path) -> None:
     target = tmp_path / "out.json"
     few = ["--rounds", "3", "--requests", "2000", "--pipeline", "16"]

@@ -84,6 +84,7 @@ def test_the_pure_form_runs_whatever_is_on_the_path(
         assert b"disque_form:pure" in subject.servers[0].client.text("INFO", "server")
 
 
+@pytest.mark.slow
 def test_what_a_worker_at_another_node_waits_is_measured(tmp_path: Path) -> None:
     target = tmp_path / "bench.json"
     words = ["--quick", "--only", "meet-*", "--without", "redis-server,beanstalkd"]

@@ -22,6 +22,7 @@ def _small_then_large(load: mixes.Load) -> None:
         load.drain(in_order=False)
 
 
+@pytest.mark.slow
 def test_survivors_among_small_jobs_do_not_add_to_large_ones() -> None:
     outcome = measure(Mix("quick", "", _small_then_large), QUICK)
 

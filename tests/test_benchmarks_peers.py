@@ -119,6 +119,7 @@ def test_programs_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPat
     assert contenders.missing().endswith("apt install beanstalkd nats-server rabbitmq-server")
 
 
+@pytest.mark.slow
 def test_each_server_that_is_installed_keeps_jobs_until_they_are_acknowledged(
     tmp_path: Path,
 ) -> None:

@@ -114,6 +114,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> No
     monkeypatch.setattr(profile, "path", lambda: str(program))
 
 
+@pytest.mark.slow
 def test_a_case_is_looked_at_while_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from benchmarks.load.tasks import Report
 from tests.cluster.processes import START_S, Server, eventually
 
 
+@pytest.mark.slow
 def test_each_load_is_measured_with_one_worker_and_with_several(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,6 +61,7 @@ def broker(name: str, made: str) -> Any:
     return pytest.param(words, f"node-2/{made}", marks=pytest.mark.skipif(is_missing, reason=name))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("words", "made"),
     [

@@ -14,7 +14,6 @@ import yaml
 from disque_trio.serving.config_file import load
 from tests.cluster.pods import NETWORK, Pod, World, is_possible, world
 from tests.cluster.processes import SOON_S, Cluster, eventually
-from tests.sampling import sampled
 
 DEPLOY: Final = Path(__file__).parents[1] / "deploy"
 SECRETS: Final = {"password": "a secret of clients", "cluster": "0123456789abcdef" * 4}
@@ -161,6 +160,7 @@ def metrics(pod: Pod, host: str) -> str:
     return pod.world.python(script, url, SECRETS["password"], pod=pod.name)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not is_possible(), reason="needs namespaces, unshare and ip")
 @pytest.mark.parametrize(
     ("pods", "host"),
@@ -193,7 +193,8 @@ def test_the_page_runs_the_program_and_the_secrets_of_the_files() -> None:
 
 
 @pytest.mark.skipif(not is_possible(), reason="needs namespaces, unshare and ip")
-@pytest.mark.parametrize("pods", sampled(["kubernetes", "compose"], 2), indirect=True)
+@pytest.mark.slow
+@pytest.mark.parametrize("pods", ["kubernetes", "compose"], indirect=True)
 def test_pods_join_restart_at_new_addresses_and_lose_nothing(pods: list[Pod]) -> None:
     net, cluster = pods[0].world, Cluster(list(pods))
     cluster.wait()

@@ -88,6 +88,7 @@ def test_a_command_that_needs_an_extra_names_it(name: str) -> None:
     )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - EXTRAS.keys()))
 def test_other_commands_do_without(name: str) -> None:
     ran = command(f"{name} --help")

@@ -155,6 +155,7 @@ def _sets() -> list[frozenset[str]]:
     return sorted({step.extras for step in steps() if step.extras}, key=sorted)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("extras", _sets(), ids=lambda extras: "+".join(sorted(extras)))
 def test_what_a_target_imports_is_installed_by_then(extras: frozenset[str]) -> None:
     here = [step for step in steps() if step.is_module and step.extras == extras]
@@ -179,6 +180,7 @@ def test_programs_are_installed_by_then() -> None:
         assert step.program in packages(step.extras), step
 
 
+@pytest.mark.slow
 def test_tests_that_need_no_spark_are_collected_without_it() -> None:
     paths = {
         word

@@ -63,6 +63,7 @@ def run(directory: Path, test: str, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("options", [(), ("-n", "2")])
 def test_a_process_that_outlives_the_run_is_named_ended_and_a_failure(
     tmp_path: Path, options: tuple[str, ...]
@@ -75,6 +76,7 @@ def test_a_process_that_outlives_the_run_is_named_ended_and_a_failure(
     assert not commands_with("left behind", pid)
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_by_itself_is_none(tmp_path: Path) -> None:
     status, text = run(tmp_path, LEAVES_NOTHING)
 

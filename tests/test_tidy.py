@@ -1,7 +1,6 @@
 """The rules of docs/design.md, "The machine", checked on the syntax trees of the code."""
 
 import ast
-import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -11,8 +10,9 @@ from typing import Final
 
 import pytest
 
+from tests.purity import check_no_order_of_sets, check_no_world
 from tests.receivers import RECEIVERS
-from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
+from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, of_each, shown, tree
 
 _RUNGS: Final = """
     base job_states knobs layout
@@ -235,12 +235,6 @@ MUTATORS: Final = {
     "popleft", "put", "drop", "remove", "setdefault", "update",
 }  # fmt: skip
 
-WORLD: Final = {
-    "asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "secrets", "select",
-    "selectors", "signal", "socket", "subprocess", "threading", "time", "trio", "uuid",
-}  # fmt: skip
-"""Modules of which the state machine must not know."""
-
 
 def name_of(path: Path) -> str:
     """The module's name below the state machine, such as `commands.table`."""
@@ -248,7 +242,7 @@ def name_of(path: Path) -> str:
 
 
 PURE: Final = [path for path in modules(STATEMACHINE) if path.stem != "__init__"]
-every_pure_file = pytest.mark.parametrize("path", PURE, ids=name_of)
+every_pure_file = of_each(PURE, name_of)
 
 
 # The ladder.
@@ -284,7 +278,7 @@ def test_the_state_machine_imports_from_below_only(path: Path) -> None:
         assert not imported.startswith("disque_trio.") or rung(imported) in below, imported
 
 
-@pytest.mark.parametrize("path", modules(PACKAGE / "wire"), ids=shown)
+@of_each(modules(PACKAGE / "wire"), shown)
 def test_the_wire_knows_only_words_and_messages(path: Path) -> None:
     for imported in imports(path):
         if imported.startswith("disque_trio."):
@@ -296,7 +290,7 @@ BELOW_THE_PIPELINE: Final = ("client", "tracing", "sim", "wire", "statemachine",
 """Packages that the pipeline may know."""
 
 
-@pytest.mark.parametrize("path", modules(PACKAGE / "pipeline"), ids=shown)
+@of_each(modules(PACKAGE / "pipeline"), shown)
 def test_the_pipeline_knows_the_simulator_and_the_wire(path: Path) -> None:
     for imported in imports(path):
         words = imported.split(".")
@@ -373,28 +367,9 @@ def test_an_owner_says_what_it_owns(module: str) -> None:
 
 @every_pure_file
 def test_the_state_machine_does_not_know_the_world(path: Path) -> None:
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            assert not WORLD & {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.module is not None
-            assert node.module.split(".")[0] not in WORLD
-        elif isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            assert called not in ("id", "hash", "open", "print", "input"), called
-            assert not re.fullmatch(r"random\.[a-z_]+", called), called
+    check_no_world(path)
 
 
 @every_pure_file
 def test_no_set_decides_an_order(path: Path) -> None:
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.For | ast.comprehension):
-            assert not is_set(node.iter), f"line {node.iter.lineno}"
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("list", "tuple", "iter"):
-            assert not any(is_set(argument) for argument in node.args), f"line {node.lineno}"
-
-
-def is_set(value: ast.expr) -> bool:
-    if isinstance(value, ast.Call):
-        return ast.unparse(value.func) in ("set", "frozenset")
-    return isinstance(value, ast.Set | ast.SetComp)
+    check_no_order_of_sets(path)

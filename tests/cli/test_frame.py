@@ -109,6 +109,7 @@ def test_a_reader_that_has_gone_gets_no_traceback(monkeypatch: pytest.MonkeyPatc
         assert playing(play) == USAGE
 
 
+@pytest.mark.sample(4)
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("line", ["", "--version", "--help", "queues --help", "queues list --help"])

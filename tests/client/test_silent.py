@@ -74,6 +74,7 @@ def test_it_is_not_asked_for_its_part_until_its_rest_is_over(kind: str) -> None:
         talk(kind, url(silent, well), conversation, patience_s=PATIENCE_S)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_its_rest_it_must_answer_ping_before_it_gets_a_request(kind: str) -> None:
     answers = {**hung(), b"PING": SILENT}
@@ -95,6 +96,7 @@ def test_after_its_rest_it_must_answer_ping_before_it_gets_a_request(kind: str) 
         talk(kind, url(silent, well), conversation, patience_s=PATIENCE_S)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_new_connection_gets_no_more_time_for_that(kind: str) -> None:
     answers = hung()

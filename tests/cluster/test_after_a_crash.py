@@ -5,6 +5,8 @@ import subprocess
 import sys
 from typing import Any, Final
 
+import pytest
+
 from tests.cluster.processes import Fleet, Server
 from tests.cluster.test_python_clients import url
 
@@ -24,6 +26,7 @@ def restored(server: Server) -> int:
     return found
 
 
+@pytest.mark.slow
 def test_a_backlog_is_seen_after_a_crash_and_is_queued_when_an_operator_says_so(
     fleet: Fleet,
 ) -> None:

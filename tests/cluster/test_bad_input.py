@@ -299,6 +299,7 @@ def test_a_client_that_leaves_getjob_takes_no_job_with_it(server: Server) -> Non
     assert [taken.id for taken in server.client.get("left")] == [job]
 
 
+@pytest.mark.sample(2)
 def test_a_job_whose_client_leaves_addjob_is_taken_back(pair: Cluster) -> None:
     pair[1].freeze()
     try:

@@ -63,6 +63,7 @@ def drain(client: Client, queue: str, wanted: int) -> Counter[JobId]:
 # Joining.
 
 
+@pytest.mark.sample(2)
 def test_seven_nodes_find_each_other_through_one_meet_each(seven: Cluster) -> None:
     everyone = sorted(server.id for server in seven.servers)
 
@@ -118,6 +119,7 @@ def queued_at_once(cluster: Cluster, queue: str) -> set[int]:
     return counts
 
 
+@pytest.mark.slow
 def test_while_all_nodes_are_up_one_copy_alone_is_queued(seven: Cluster) -> None:
     # A node that has to wait half a second for a processor, on a busy machine, says it too late.
     seen = (queued_at_once(seven, f"one-queued-{number}") for number in range(5))
@@ -125,6 +127,7 @@ def test_while_all_nodes_are_up_one_copy_alone_is_queued(seven: Cluster) -> None
     assert {1} in seen
 
 
+@pytest.mark.slow
 def test_a_job_outlives_its_origin_and_one_more_holder(four: Cluster) -> None:
     origin = four[0]
     job = origin.client.add("survivor", "body", "REPLICATE", 3, "RETRY", 1)
@@ -170,6 +173,7 @@ def test_an_ack_reaches_every_copy_wherever_it_is_given(seven: Cluster) -> None:
     seven.wait_empty(COLLECT_S)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("down", "up"),
     [
@@ -223,6 +227,7 @@ def test_acks_without_jobs_vanish_when_the_only_other_node_is_forgotten(fleet: F
 # Federation.
 
 
+@pytest.mark.sample(2)
 def test_a_thousand_jobs_spread_over_all_nodes_are_drained_from_one(seven: Cluster) -> None:
     for server in seven.servers:
         server.client.call("DEBUG", "FLUSHALL")
@@ -270,6 +275,7 @@ def _pauses(cluster: Cluster, queue: str) -> list[bytes]:
 # Failures.
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("down", "up"),
     [
@@ -295,6 +301,7 @@ def test_a_node_that_is_down_is_marked_as_failed_until_it_is_back(
     four.wait()
 
 
+@pytest.mark.sample(2)
 def test_a_node_that_has_failed_gets_no_copies(four: Cluster) -> None:
     four[3].kill()
     eventually(
@@ -311,6 +318,7 @@ def test_a_node_that_has_failed_gets_no_copies(four: Cluster) -> None:
 # Leaving.
 
 
+@pytest.mark.slow
 def test_a_leaving_node_is_drained_and_then_forgotten(fleet: Fleet) -> None:
     cluster = fleet.cluster(4, *CALM)
     leaving, *others = cluster.servers
@@ -334,6 +342,7 @@ def test_a_leaving_node_is_drained_and_then_forgotten(fleet: Fleet) -> None:
     Cluster(others).wait()
 
 
+@pytest.mark.sample(2)
 def test_a_forgotten_node_stays_forgotten_until_it_is_met_again(four: Cluster) -> None:
     forgotten = four[3]
     others = Cluster(four.servers[:3])

@@ -2,6 +2,8 @@
 
 import shutil
 
+import pytest
+
 from tests.cluster.processes import CALM, SOON_S, Fleet, Server, eventually
 from tests.cluster.talk import RefusedError
 
@@ -26,6 +28,7 @@ def copied(fleet: Fleet, original: Server) -> Server:
     return copy
 
 
+@pytest.mark.slow
 def test_the_copy_refuses_to_serve_jobs_that_the_original_has(fleet: Fleet) -> None:
     cluster = fleet.cluster(3, "--appendonly", "yes", *CALM)
     first, second, third = cluster.servers

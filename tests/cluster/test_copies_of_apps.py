@@ -34,6 +34,7 @@ def copies(cluster: Cluster, job: str) -> int:
     return len(cluster.holders(job.encode()))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_there_are_as_many_as_the_cluster_can_hold(fleet: Fleet, size: int) -> None:
     cluster = fleet.cluster(size)

@@ -23,14 +23,14 @@ from tests.cluster.processes import (
 )
 from tests.cluster.soak.storm import judge, storm
 from tests.cluster.talk import LOOPBACK, RefusedError
-from tests.sampling import sampled
 
 KEEPING: Final = ("--appendonly", "yes")
 ALWAYS: Final = (*KEEPING, "--appendfsync", "always")
 ROUNDS: Final = int(os.environ.get("KILL_ROUNDS", "50"))
 
 
-@pytest.mark.parametrize(("policy", "rounds"), sampled([("always", 2), ("everysec", 1)], 2))
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(("policy", "rounds"), [("always", 2), ("everysec", 1)])
 async def test_nothing_is_lost_and_nothing_comes_back_when_all_nodes_are_killed(
     fleet: Fleet, policy: str, rounds: int
 ) -> None:

@@ -9,7 +9,6 @@ import pytest
 from disque_trio.statemachine.base import JobId
 from tests.cluster import elsewhere
 from tests.cluster.processes import SOON_S, Cluster, Fleet, Server, becomes, free_port
-from tests.sampling import sampled
 
 KERNELS = ("kqueue", "tasks")
 
@@ -18,7 +17,8 @@ def command(kernel: str) -> tuple[str, ...]:
     return (sys.executable, elsewhere.__file__, kernel, "server")
 
 
-@pytest.mark.parametrize("kernel", sampled(KERNELS, 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_a_cluster_keeps_its_guarantees(tmp_path: Path, kernel: str) -> None:
     fleet = Fleet(tmp_path, command(kernel))
     try:

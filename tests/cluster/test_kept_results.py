@@ -14,7 +14,6 @@ from typing import Final
 import pytest
 
 from tests.cluster.processes import SOON_S, Cluster, Fleet, Server, eventually
-from tests.sampling import sampled
 from tests.trees import HOME
 
 PROGRAM: Final = """\
@@ -88,7 +87,8 @@ class Place:
         return "next" not in kept or self.keeps(server, kept["next"])
 
 
-@pytest.mark.parametrize("killed", sampled(range(3), 3))
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", range(3))
 def test_a_result_outlives_its_producer_its_worker_and_any_one_node(
     fleet: Fleet, tmp_path: Path, killed: int
 ) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from tests.cluster.processes import Fleet, Server
 from tests.cluster.workers.shop import Shop, opened
-from tests.sampling import sampled
 
 SOURCE = """\
 import os, signal
@@ -107,9 +106,8 @@ def has_ended(server: Server, id: bytes, name: str, again: Counter[int]) -> bool
     return False
 
 
-@pytest.mark.parametrize(
-    "options", sampled([(("-c", "10"),), (("-c", "1", "--prefetch", "30"),)], 2)
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [("-c", "10"), ("-c", "1", "--prefetch", "30")])
 def test_nobody_dies_of_a_job_that_kills_its_worker(
     fleet: Fleet, tmp_path: Path, options: tuple[str, ...]
 ) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from disque_trio.worker import App, EnqueuedFlow, Task
 from tests.cluster.processes import Cluster, Fleet
-from tests.sampling import sampled
 
 UNSUSPECTED: Final = "600000"
 """A node timeout that no test outlives."""
@@ -44,7 +43,8 @@ async def copied(cluster: Cluster, jobs: int) -> None:
         await anyio.sleep(0.05)
 
 
-@pytest.mark.parametrize("killed", sampled(range(3), 3))
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("killed", range(3))
 def test_what_the_other_nodes_know_is_found_before_they_suspect_the_lost_one(
     fleet: Fleet, killed: int
 ) -> None:
@@ -72,6 +72,7 @@ def test_what_the_other_nodes_know_is_found_before_they_suspect_the_lost_one(
     anyio.run(story)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", range(3))
 def test_flows_are_added_and_cancelled_as_soon_as_the_lost_node_is_suspected(
     fleet: Fleet, killed: int

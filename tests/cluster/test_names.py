@@ -49,6 +49,7 @@ def addresses(pod: Pod) -> set[str]:
     return {line.address.partition(":")[0].rpartition(".")[2] for line in node_lines(pod)}
 
 
+@pytest.mark.slow
 def test_nodes_join_their_seeds_and_find_each_other_after_all_have_moved(pods: list[Pod]) -> None:
     net = pods[0].world
     name_all(net, {"disque-1": 1, "disque-2": 2, "disque-3": 3})
@@ -71,6 +72,7 @@ def test_nodes_join_their_seeds_and_find_each_other_after_all_have_moved(pods: l
     assert [each.id for each in pods[2].client.get("q", timeout=60_000)] == [job]
 
 
+@pytest.mark.slow
 def test_a_name_that_was_met_leads_to_its_node_wherever_that_goes(pods: list[Pod]) -> None:
     net = pods[0].world
     name_all(net, {"disque-1": 1, "disque-2": 2})
@@ -97,6 +99,7 @@ def test_a_name_that_was_met_leads_to_its_node_wherever_that_goes(pods: list[Pod
     assert row[1] == f"{NETWORK}.22".encode(), "it does not tell clients its old address"
 
 
+@pytest.mark.slow
 def test_a_name_that_nobody_knows_is_an_error_and_a_seed_is_tried_again(pods: list[Pod]) -> None:
     one, two, _ = pods
     start([one, two], "--cluster-seeds", "disque-2:7711")

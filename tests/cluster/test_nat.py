@@ -207,6 +207,7 @@ def test_the_doctor_finds_every_node_and_its_port_for_nodes(cluster: list[Pod]) 
     assert "bus port" not in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["top", "explain"])
 def test_commands_follow_announced_addresses(cluster: list[Pod], name: str) -> None:
     host, _, port = PLACES[1].partition(":")
@@ -255,6 +256,7 @@ def at(directory: Path, number: int) -> list[str]:
     return ["env", f"PYTHONPATH={directory}", f"DISQUE_URL={url}"]
 
 
+@pytest.mark.slow
 def test_a_worker_goes_on_at_an_announced_address(tmp_path: Path) -> None:
     """The only node that it was given ends."""
     (tmp_path / "nat_tasks.py").write_text(TASKS)

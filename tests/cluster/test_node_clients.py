@@ -31,6 +31,7 @@ def results(request: pytest.FixtureRequest, server: Server) -> Results:
     return found | {"script": script, "version": version}
 
 
+@pytest.mark.sample(2)
 def test_the_client_connects_and_is_known_by_its_name(results: Results) -> None:
     assert results["ping"] == "PONG"
     assert results["echo"] == "grüße"

@@ -291,6 +291,7 @@ def test_a_queue_is_paused_and_resumed_at_all_nodes(pair: Cluster, queue: str) -
     assert found["paused"] == {}
 
 
+@pytest.mark.slow
 def test_limits_of_a_queue_are_set_shown_and_removed(pair: Cluster, queue: str) -> None:
     plan = asked(pair, "queues", "limit", queue, "--concurrency", "1", "--plan")
     assert plan.startswith(f'queue "{queue}" has these limits in the whole cluster: 1 leased\n')

@@ -65,6 +65,7 @@ def test_workers_are_listed_and_shown_from_any_node(shop: Shop, pair: Cluster) -
     assert f"note  {shop.queue}" in said
 
 
+@pytest.mark.slow
 def test_a_quiet_worker_takes_no_jobs_until_it_resumes(shop: Shop, pair: Cluster) -> None:
     shop.start("shop", "--name", "bob")
     becomes(lambda: states(pair[1], "bob"), ["running"], SOON_S, "it is listed")
@@ -80,6 +81,7 @@ def test_a_quiet_worker_takes_no_jobs_until_it_resumes(shop: Shop, pair: Cluster
     shop.says("end card")
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_told_to_stop_lets_its_job_end_and_leaves_the_list(
     shop: Shop, pair: Cluster
 ) -> None:
@@ -96,6 +98,7 @@ def test_a_worker_that_is_told_to_stop_lets_its_job_end_and_leaves_the_list(
     assert states(pair[1], "cat") == []
 
 
+@pytest.mark.slow
 def test_a_dump_says_where_a_job_waits(shop: Shop, pair: Cluster) -> None:
     shop.start("shop", "--name", "dan")
     becomes(lambda: states(pair[1], "dan"), ["running"], SOON_S, "it is listed")
@@ -107,6 +110,7 @@ def test_a_dump_says_where_a_job_waits(shop: Shop, pair: Cluster) -> None:
     assert "await anyio.sleep(seconds)" in said
 
 
+@pytest.mark.slow
 def test_a_name_that_nobody_has_is_told_with_those_that_there_are(
     shop: Shop, pair: Cluster
 ) -> None:
@@ -119,6 +123,7 @@ def test_a_name_that_nobody_has_is_told_with_those_that_there_are(
     assert "fay" in said
 
 
+@pytest.mark.slow
 def test_a_note_of_a_killed_worker_ends_by_itself_and_it_obeys_no_more(
     shop: Shop, pair: Cluster
 ) -> None:

@@ -23,6 +23,7 @@ def run_in(server: Server, *command: str) -> int:
     return main(["cli", "-p", str(server.port), *command])
 
 
+@pytest.mark.slow
 def test_the_doctor_sees_a_node_die_and_the_cluster_get_over_it(
     fleet: Fleet, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -76,6 +76,7 @@ async def stormed(fleet: Fleet, policy: str, rounds: int) -> None:
     judge(await storm(cluster, rounds, power.cut, UNSYNCED_S[policy]))
 
 
+@pytest.mark.slow
 async def test_nothing_that_was_synced_is_lost_when_the_power_fails(recorded: Fleet) -> None:
     await stormed(recorded, "always", 2)
 

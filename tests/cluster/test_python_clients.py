@@ -18,7 +18,6 @@ from disque_trio.client.refusals import LeaseLostError
 from tests.certificates import Authority
 from tests.client.running import KINDS, talk
 from tests.cluster.processes import Cluster, Fleet, Server, free_port
-from tests.sampling import sampled
 
 JOBS = 200
 
@@ -79,7 +78,8 @@ def test_what_workers_and_operators_use_works_with_real_nodes(kind: str, pair: C
     talk(kind, url(*pair.servers), work)
 
 
-@pytest.mark.parametrize("backend", sampled(["trio", "asyncio"], 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
 def test_nothing_is_lost_when_a_node_dies_under_many_tasks(backend: str, fleet: Fleet) -> None:
     cluster = fleet.cluster(3)
     added: set[str] = set()
@@ -149,6 +149,7 @@ def test_no_job_is_held_by_a_task_that_was_cancelled(backend: str, server: Serve
     cancel_while_jobs_come(backend, url(server), f"cancelled-{backend}")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
 def test_nor_over_tls(backend: str, fleet: Fleet, tmp_path: Path) -> None:
     authority = Authority(tmp_path, "ca")

@@ -179,6 +179,7 @@ def test_it_authenticates_with_or_without_the_user(
         assert client.ping()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("user", "password"), [("bob", "secret"), (None, "wrong")])
 def test_others_are_told_so(
     guarded: Server, protocol: int, user: str | None, password: str

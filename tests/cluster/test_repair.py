@@ -1,5 +1,7 @@
 """What becomes of jobs when their holders go one by one and do not come back."""
 
+import pytest
+
 from tests.cluster.processes import Cluster, Fleet, Server, becomes, eventually
 
 REPAIR_S = 60.0
@@ -23,6 +25,7 @@ def under_replicated(cluster: Cluster) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_a_job_outlives_all_the_nodes_that_first_held_it(fleet: Fleet) -> None:
     cluster = fleet.cluster(4)
     job = cluster[0].client.add("q", "body", "REPLICATE", 2, "RETRY", 3)

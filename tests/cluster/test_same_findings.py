@@ -72,6 +72,7 @@ def cluster(fleet: Fleet) -> Cluster:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_of_queues_jobs_and_a_dead_node_both_list_the_same(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -129,6 +129,7 @@ def _holder(cluster: Cluster) -> Server:
     raise AssertionError("no node has the record")
 
 
+@pytest.mark.slow
 def test_a_schedule_of_an_app_runs_and_workers_report_it(fleet: Fleet, tmp_path: Path) -> None:
     cluster = fleet.cluster(1)
     app: App[None] = App(url(cluster[0]))

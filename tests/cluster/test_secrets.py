@@ -54,6 +54,7 @@ def test_a_cluster_works_and_heals_behind_closed_doors(fleet: Fleet, tmp_path: P
     assert "bus link refused" not in "".join(server.log() for server in cluster.servers)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("kind", "outsiders", "said"),
     [

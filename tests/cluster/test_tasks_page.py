@@ -37,6 +37,7 @@ async def run(example: str, shop: dict[str, Any], port: int) -> None:
         await told
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
 def test_the_examples_run(
     backend: str, fleet: Fleet, shop: dict[str, Any], capsys: pytest.CaptureFixture[str]

@@ -48,6 +48,7 @@ def has_ended(pid: int) -> bool:
         return True
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
 def test_a_job_that_runs_when_the_worker_is_told_to_stop_ends(shop: Shop, loop: str) -> None:
     worker = shop.start("shop", "--loop", loop)
@@ -77,6 +78,7 @@ def test_a_worker_ends_after_so_many_jobs_and_asks_to_be_started_again(shop: Sho
     assert sum(line.startswith("end") for line in shop.said()) == 2
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_all_processes_in_order(shop: Shop) -> None:
     parent = shop.start("shop", "--processes", "2")
     shop.pids(2)
@@ -104,6 +106,7 @@ def test_a_process_that_is_killed_is_replaced_and_all_end_with_their_parent(shop
     assert shop.log().count("the parent process has ended") == 2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_worker_whose_password_is_wrong_ends_with_77(
     fleet: Fleet, tmp_path: Path, processes: str
@@ -157,6 +160,7 @@ def test_a_job_cannot_read_from_the_parent(shop: Shop) -> None:
     shop.says("end letter ''")
 
 
+@pytest.mark.slow
 def test_a_worker_tells_its_name_and_its_health(shop: Shop) -> None:
     port = free_port(1)
     health = f"127.0.0.1:{port}"

@@ -58,6 +58,7 @@ def test_a_job_whose_worker_is_killed_runs_again_within_its_lease(
     assert time.monotonic() - killed < 3 + 1 + SLACK_S
 
 
+@pytest.mark.slow
 def test_a_worker_goes_on_at_once_when_its_only_node_has_been_killed_and_is_back(
     fleet: Fleet, tmp_path: Path
 ) -> None:
@@ -91,6 +92,7 @@ def test_what_a_worker_says_after_its_lease_is_not_said(cluster: Cluster, crew: 
     assert crew.runs("late 1 x") == {"late": 1, "other": 1}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("body", ["sleep 1.5 x", "block 1.5 x"])
 def test_a_worker_that_is_told_to_end_lets_its_jobs_end(
     cluster: Cluster, crew: Crew, body: str
@@ -103,6 +105,7 @@ def test_a_worker_that_is_told_to_end_lets_its_jobs_end(
     assert crew.lines() == [f"one begin {body}", f"one end {body}"]
 
 
+@pytest.mark.slow
 def test_the_second_order_interrupts_jobs_and_another_worker_gets_them(
     cluster: Cluster, crew: Crew
 ) -> None:

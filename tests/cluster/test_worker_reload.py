@@ -11,7 +11,6 @@ from disque_trio.worker.statuses import CLEAN
 from tests.cluster.processes import SOON_S, Server, eventually
 from tests.cluster.test_worker_command import has_ended
 from tests.cluster.workers.shop import SHOP, Shop, opened
-from tests.sampling import sampled
 
 pytest.importorskip("watchfiles")
 
@@ -26,7 +25,8 @@ def change(shop: Shop, text: str) -> None:
     (shop.directory / "shop.py").write_text(text)
 
 
-@pytest.mark.parametrize("processes", sampled(["1", "2"], 2))
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_changed_file_starts_the_worker_anew_after_its_jobs(shop: Shop, processes: str) -> None:
     worker = shop.start("shop", "--reload", "-p", processes)
     shop.pids(int(processes))
@@ -44,6 +44,7 @@ def test_a_changed_file_starts_the_worker_anew_after_its_jobs(shop: Shop, proces
     assert shop.ends(worker) == CLEAN
 
 
+@pytest.mark.slow
 def test_an_app_that_cannot_be_imported_is_waited_for(shop: Shop) -> None:
     change(shop, SHOP + "\n1 / 0\n")
     worker = shop.start("shop", "--reload")
@@ -60,6 +61,7 @@ def test_an_app_that_cannot_be_imported_is_waited_for(shop: Shop) -> None:
     assert shop.ends(worker) == 2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_the_worker_ends_with_a_parent_that_is_killed(shop: Shop, processes: str) -> None:
     worker = shop.start("shop", "--reload", "-p", processes)
@@ -70,6 +72,7 @@ def test_the_worker_ends_with_a_parent_that_is_killed(shop: Shop, processes: str
     eventually(lambda: all(map(has_ended, pids)), SOON_S, "its workers end")
 
 
+@pytest.mark.slow
 def test_other_files_change_nothing(shop: Shop) -> None:
     worker = shop.start("shop", "--reload")
     shop.pids(1)

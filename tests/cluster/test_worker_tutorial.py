@@ -60,6 +60,7 @@ def test_these_are_the_commands_of_the_page() -> None:
     assert commands[0] == "make up"
 
 
+@pytest.mark.slow
 def test_a_job_waits_one_fails_and_one_outlives_its_worker(shop: Shop) -> None:
     send, report, newsletter = ADD
     assert re.fullmatch(r"D-[0-9a-f]{8}-.{24}-[0-9a-f]{4}", added(shop, send))

@@ -203,6 +203,7 @@ def test_a_parcel_is_handed_over_last_and_mails_are_limited_in_the_whole_cluster
     disque_sim.run(story, app, state={}, seeds=3)
 
 
+@pytest.mark.slow
 def test_a_charge_does_no_harm_at_any_step(disque_sim: Sim, database: sqlite3.Connection) -> None:
     def charges() -> list[int]:
         found = rows(database)[0]

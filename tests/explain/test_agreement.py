@@ -6,7 +6,6 @@ from disque_trio.explain.facts import Facts
 from disque_trio.explain.rules import NO, YES, Loss, answers
 from disque_trio.explain.trials import run
 from tests.explain.sweep import Case, against, cases, job
-from tests.sampling import sampled
 
 EVERY = 41
 """One case in so many, or the file takes longer than it may; `make explain-sweep` has them all."""
@@ -16,9 +15,8 @@ def name_of(case: Case) -> str:
     return f"{case[0]} {case[2].nodes} {case[2].journal} {case[3].family}"
 
 
-@pytest.mark.parametrize(
-    "case", sampled([(case,) for case in list(cases())[::EVERY]], 5), ids=name_of
-)
+@pytest.mark.sample(15)
+@pytest.mark.parametrize("case", list(cases())[::EVERY], ids=name_of)
 def test_rules_and_trials_agree(case: Case) -> None:
     trial = run(case[3].family, case[1], case[2], seed=1)
 
@@ -26,6 +24,7 @@ def test_rules_and_trials_agree(case: Case) -> None:
     assert trial.added > 0
 
 
+@pytest.mark.slow
 def test_a_copy_that_is_made_again_during_a_delay_waits_for_one_retry() -> None:
     facts = Facts(nodes=5)
     request = job("DELAY 600 REPLICATE 3 TTL 3600", facts)

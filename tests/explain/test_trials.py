@@ -1,3 +1,5 @@
+import pytest
+
 from disque_trio.explain.facts import Facts
 from disque_trio.explain.families import BY_NAME
 from disque_trio.explain.trials import plan_of, run, scaled
@@ -47,6 +49,7 @@ def test_a_large_cluster_is_tried_with_a_node_of_each_zone() -> None:
     assert sorted(plan_of(BY_NAME["power"], job("", facts), facts, 1).zones) == [*"aaaaa", "b", "c"]
 
 
+@pytest.mark.slow
 def test_a_zone_that_is_killed_takes_no_job_with_it() -> None:
     facts = Facts(nodes=3, zones=("a", "b", "a"))
 

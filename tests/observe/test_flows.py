@@ -115,6 +115,7 @@ async def test_dead_members_are_redriven_and_the_end_is_still_shown(disque_serve
             await seen.operate("flows retry", flow.id)
 
 
+@pytest.mark.slow
 async def test_a_flow_that_is_cancelled_shows_which_members_that_has_ended(
     disque_server: Server,
 ) -> None:

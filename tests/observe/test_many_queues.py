@@ -34,6 +34,7 @@ async def filled(nursery: trio.Nursery) -> Observed:
     return seen
 
 
+@pytest.mark.slow
 async def test_pages_of_very_many_queues_ask_for_little(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:

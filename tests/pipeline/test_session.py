@@ -36,6 +36,7 @@ def run(script: str, environment: dict[str, str]) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_machine_without_java_runs_spark_quietly_and_leaves_no_jvm(tmp_path: Path) -> None:
     # Spark's start scripts want these few programs, and no java is among them.

@@ -31,6 +31,7 @@ trio.run(main)
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("options", [(), ("--appendonly", "yes")])
 def test_out_of_memory_is_answered_and_the_node_goes_on(
     options: tuple[str, ...], tmp_path: Path

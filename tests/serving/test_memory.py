@@ -125,6 +125,7 @@ def test_a_backlog_larger_than_the_memory_is_kept_on_disk_and_drained_in_order(
         assert memory(client, "used_memory_jobs_and_queues") < 1_000_000
 
 
+@pytest.mark.slow
 def test_a_backlog_larger_than_the_memory_comes_back_from_the_journal(tmp_path: Path) -> None:
     (tmp_path / "spill").mkdir()
     options = (
@@ -165,6 +166,7 @@ def test_a_spill_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(malloc_trim() is None, reason="only glibc gives memory back when asked")
 def test_what_a_drained_backlog_took_goes_back_to_the_system(tmp_path: Path) -> None:
     with server(tmp_path) as (process, port), connection(port) as client:

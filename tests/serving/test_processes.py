@@ -126,6 +126,7 @@ def test_a_worker_that_is_killed_comes_back_and_what_had_two_copies_is_still_the
         assert "Traceback" not in process.text()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "SHUTDOWN"])
 def test_all_end_when_one_is_told_to(tmp_path: Path, how: str) -> None:
     with workers(tmp_path, 2) as (process, port):
@@ -154,6 +155,7 @@ def test_without_the_supervisor_none_stays_behind(tmp_path: Path) -> None:
         process.says("the supervisor has ended")
 
 
+@pytest.mark.slow
 def test_a_sigterm_to_one_worker_is_no_end_and_debug_restart_is_at_once(tmp_path: Path) -> None:
     with workers(tmp_path, 2) as (process, port):
         first, second = pid_at(port + 1), pid_at(port + 2)
@@ -203,6 +205,7 @@ def test_they_share_the_settings_and_each_has_its_part_of_the_memory(tmp_path: P
     assert "requirepass-file password" in (tmp_path / "disque.conf").read_text()
 
 
+@pytest.mark.slow
 def test_jobs_outlive_a_restart_and_are_not_left_behind(tmp_path: Path) -> None:
     port = free_port(3)
     journal = ("--appendonly", "yes")
@@ -235,6 +238,7 @@ def test_what_keeps_one_of_them_from_starting_ends_all(tmp_path: Path) -> None:
     assert "Traceback" not in output
 
 
+@pytest.mark.slow
 def test_a_shared_port_is_shared_with_no_other_process(tmp_path: Path) -> None:
     with workers(tmp_path, 2) as (_, port):
         others = tmp_path / "others"
@@ -270,6 +274,7 @@ def addresses_at(client: Client) -> set[str]:
     return {line[1] for line in lines if line[5] == "connected" and "handshake" not in line[2]}
 
 
+@pytest.mark.slow
 def test_systemd_sees_them_as_one_service_and_a_worker_that_hangs_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

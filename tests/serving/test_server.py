@@ -293,6 +293,7 @@ def test_json_lines_go_to_a_log_file_that_may_be_moved_away(tmp_path: Path) -> N
     assert (changed["event"], changed["value"]) == ("setting changed", 321)
 
 
+@pytest.mark.slow
 def test_out_of_descriptors_it_waits_until_some_are_free(tmp_path: Path) -> None:
     with server(tmp_path) as (process, port), Talk(port) as talk:
         pid = process.popen.pid

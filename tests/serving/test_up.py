@@ -6,6 +6,8 @@ import socket
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.processes import free_port
 from tests.serving.process import Talk, run, running
 
@@ -72,6 +74,7 @@ def test_a_single_node_is_a_cluster_too(tmp_path: Path) -> None:
         assert process.ends() == 0
 
 
+@pytest.mark.slow
 def test_identities_last_with_a_directory(tmp_path: Path) -> None:
     port = free_port(1)
     names = []

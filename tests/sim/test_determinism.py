@@ -38,6 +38,7 @@ def digest_elsewhere(seed: int, model: str, hash_seed: str) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "model"), [(1, "stream"), (2, "hostile")])
 def test_fresh_processes_with_other_hash_seeds_play_the_same_run(seed: int, model: str) -> None:
     here = simulate(storm(seed, model=model)).digest

@@ -12,7 +12,6 @@ from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.scenarios.vocabulary import ENGINES
-from tests.sampling import sampled
 from tests.sim.plans import SECOND
 from tests.sim.scenarios.test_shipped import ROOT
 
@@ -55,7 +54,8 @@ def plans(plan: Plan, engine: str) -> Iterator[Plan]:
     return (brief(played, pace) for pace in PACES)
 
 
-@pytest.mark.parametrize("engine", sampled(ENGINES, len(ENGINES)))
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("name", "fault"), [("jepsen-2015", "cut"), ("jepsen-2015-kills", "crash")]
 )

@@ -46,6 +46,7 @@ def holders(rows: list[Row]) -> set[str]:
     return found
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("after", ["0", "600"])
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_node_that_comes_later_gets_one(after: str, *, restarts: bool) -> None:
@@ -60,6 +61,7 @@ def test_a_node_that_comes_later_gets_one(after: str, *, restarts: bool) -> None
     assert holders(rows) == {"n1", "n2", "n3"}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("nodes", [3, 4])
 def test_so_does_one_that_its_creator_could_not_reach_before_it_was_lost(nodes: int) -> None:
     """n1 sends n3 a copy that never comes, tells n2 of it, and is gone for good."""
@@ -75,6 +77,7 @@ def test_so_does_one_that_its_creator_could_not_reach_before_it_was_lost(nodes: 
     assert holders(rows) == {f"n{number}" for number in range(2, nodes + 1)}
 
 
+@pytest.mark.slow
 def test_a_copy_that_never_came_is_not_counted_when_its_creator_is_lost() -> None:
     """n1 sends n3 a copy, and soon n2 another with a list of both, for it needs one of them."""
     faults = (

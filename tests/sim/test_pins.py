@@ -11,7 +11,7 @@ from disque_trio.sim.scenarios import plan_file
 
 ROOT: Final = Path(__file__).parents[2]
 PINS: Final = sorted(ROOT.glob("scenarios/pins/*.json"))
-SAMPLED: Final = 10
+SAMPLED: Final = 25
 """Of so many pins `make test` runs one."""
 MOST_BYTES: Final = 100_000
 ANSWERS: Final = {"add.refused", "add.unknown", "add.cleaned_up", "async.added"}

@@ -26,6 +26,7 @@ def plan_of(name: str, seed: int) -> Plan:
     return expand(load(FOLDER / f"{name}.toml"), seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "marks"),
     [
@@ -78,6 +79,7 @@ def test_consumers_wait_for_long_and_leave_in_the_middle(monkeypatch: pytest.Mon
     assert len({queue for each in plan.consumers for queue in each.queues}) == 20
 
 
+@pytest.mark.slow
 def test_nodes_turn_their_tombstones_several_times() -> None:
     machines: list[Machine] = []
 

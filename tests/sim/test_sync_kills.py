@@ -7,7 +7,6 @@ import pytest
 
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.scenarios.plan import Add, Consumer, Fault, Plan
-from tests.sampling import sampled
 from tests.sim.runs import SECOND, of, plan, play
 
 ADDED: Final = SECOND
@@ -44,8 +43,9 @@ def moments(nodes: int) -> list[int]:
     return sorted({moment for time in times for moment in (time, time + 1)})
 
 
-@pytest.mark.parametrize("kind", sampled(["crash", "remove"], 2))
-@pytest.mark.parametrize("nodes", sampled([3, 4], 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["crash", "remove"])
+@pytest.mark.parametrize("nodes", [3, 4])
 def test_no_job_is_lost_if_a_node_is_killed_at_any_moment_of_its_addjob(
     nodes: int, kind: str
 ) -> None:

@@ -1,5 +1,7 @@
 from collections.abc import Iterator
 
+import pytest
+
 from disque_trio.statemachine import job_states
 from disque_trio.statemachine.base import ACKED, ACTIVE, DEAD, QUEUED, WAIT_REPL
 from disque_trio.statemachine.events import Cause, Kind
@@ -57,6 +59,7 @@ def test_each_mistake_in_the_specification_is_refuted() -> None:
         assert found.broken == mistake.breaks, mistake.name
 
 
+@pytest.mark.slow
 def test_the_ways_between_states_are_those_of_the_code() -> None:
     base = model("Job-crash")
     constants = {**base.constants, "Also": EVERYTHING, "MaxCrashes": 0, "Need": 1}

@@ -24,6 +24,7 @@ MUTANTS = (
 )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "what", [CALM, expand(load(SWARM), 3)], ids=["a calm run", "a seed of the swarm"]
 )
@@ -34,6 +35,7 @@ def test_each_event_of_a_run_is_a_step_of_the_specification(what: Plan) -> None:
     assert not result.findings, [str(each) for each in result.findings]
 
 
+@pytest.mark.sample(9)
 @pytest.mark.pure
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mistake_in_the_code_is_no_step_of_the_specification(name: str) -> None:

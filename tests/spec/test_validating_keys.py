@@ -15,6 +15,7 @@ def test_each_question_and_answer_about_a_key_is_a_step_of_the_specification(see
     assert not findings
 
 
+@pytest.mark.sample(4)
 @pytest.mark.pure
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mistake_about_keys_is_no_step_of_the_specification(name: str) -> None:

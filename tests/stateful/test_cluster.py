@@ -11,7 +11,7 @@ from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.testing import ClusterStateMachine, plans, verdict_of
 
 QUICK = settings(
-    max_examples=25,
+    max_examples=10,
     stateful_step_count=25,
     deadline=None,
     derandomize=True,
@@ -22,7 +22,7 @@ ClusterStateMachine.TestCase.settings = QUICK
 TestCluster = ClusterStateMachine.TestCase
 
 
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=15)
 @given(plan=plans())
 def test_whatever_the_plan_the_judge_is_content(plan: Plan) -> None:
     verdict = verdict_of(plan)

@@ -278,6 +278,19 @@ def test_of_so_many_ids_one_is_chosen() -> None:
     assert not jobtraces.is_chosen(b"D-11111111", 1)
 
 
+def test_a_message_about_a_job_is_not_written_if_its_beginning_alone_is_that_of_a_chosen_one() -> (
+    None
+):
+    rig = Rig(peers=1, config=attrs.evolve(ALL, trace_sample=128))
+    chosen, other = (b"D-11111111-A%bAAAAAAAAAAAAAAAAAAAAAA-05a1" % each for each in (b"A", b"/"))
+
+    for id in (chosen, other):
+        rig.message(N2, Queued(id))
+
+    assert told(rig, chosen)[b"here"] == 0
+    assert rig.ask("TRACE", "GET", other) is None
+
+
 def test_of_a_message_about_several_jobs_each_has_its_part() -> None:
     other = JOB[:-1] + b"2"
     copies = tuple(attrs.evolve(copy_of(), id=id) for id in (JOB, other))

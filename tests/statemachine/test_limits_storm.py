@@ -93,6 +93,7 @@ def storm(seed: int, *limit: str | int, groups: str = "") -> Storm:
     return found
 
 
+@pytest.mark.sample(3)
 @pytest.mark.large
 @pytest.mark.parametrize("seed", range(3))
 def test_leases_are_never_more_than_the_limit(seed: int) -> None:
@@ -102,6 +103,7 @@ def test_leases_are_never_more_than_the_limit(seed: int) -> None:
     assert len(found.deliveries) > 20
 
 
+@pytest.mark.sample(2)
 @pytest.mark.large
 @pytest.mark.parametrize("seed", range(2))
 def test_deliveries_in_any_second_are_within_the_rate(seed: int) -> None:
@@ -114,6 +116,7 @@ def test_deliveries_in_any_second_are_within_the_rate(seed: int) -> None:
     assert len(times) > 20
 
 
+@pytest.mark.sample(2)
 @pytest.mark.large
 @pytest.mark.parametrize("seed", range(2))
 def test_both_limits_together_hold(seed: int) -> None:
@@ -126,6 +129,7 @@ def test_both_limits_together_hold(seed: int) -> None:
     assert len(times) > 20
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_leases_of_each_group_are_never_more_than_its_limit(seed: int) -> None:
     found = storm(seed, "GROUP-CONCURRENCY", 2, groups="xyz")

@@ -26,6 +26,7 @@ def test_the_machine_is_in_order_whatever_it_is_told(inputs: list[int]) -> None:
         storm.step(number)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("first", range(0, 40_000, 1000))
 def test_the_machine_is_in_order_after_a_thousand_inputs(first: int) -> None:
     storm = Storm()

@@ -181,6 +181,7 @@ def test_a_dummy_ack_goes_on_being_collected() -> None:
 # At-most-once jobs.
 
 
+@pytest.mark.sample(4)
 @pytest.mark.large
 @pytest.mark.parametrize("state", [ACTIVE, QUEUED])
 @pytest.mark.parametrize("config", [CONFIG, ALWAYS], ids=["everysec", "always"])

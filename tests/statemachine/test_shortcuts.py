@@ -178,3 +178,17 @@ def test_a_job_before_one_that_is_out_of_date_was_not_the_last() -> None:
         get(rig, "get", 2)
 
     assert short.sent() == long.sent()
+
+
+def test_leases_that_are_longer_than_the_lives_of_their_jobs_end_with_them() -> None:
+    rig = Rig(2)
+    ids = [JOB, JOB[:-1] + b"2"]
+    copies = tuple(copy_of(id, holders=(N2,), retry=60, ttl=2) for id in ids)
+    rig.message(N2, YourJobs(copies))
+    reply = rig.ask("GETJOB", "COUNT", 2, "FROM", "q")
+    assert isinstance(reply, list)
+    assert len(reply) == 2
+
+    rig.advance(3000)
+
+    assert not rig.node.jobs.keys() & set(ids)

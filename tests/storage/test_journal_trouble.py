@@ -127,6 +127,7 @@ async def test_a_disk_that_does_not_answer_is_trouble_until_it_does(
     assert len(read(world.disk.durable)) == 1
 
 
+@pytest.mark.slow
 async def test_a_producer_that_never_waits_fills_no_memory(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:

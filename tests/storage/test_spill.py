@@ -56,6 +56,7 @@ def test_no_other_process_sees_the_files(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_room_is_given_back_with_the_last_body(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +77,7 @@ def test_room_is_given_back_with_the_last_body(
     assert bytes(new[0]) == b"z" * 60
 
 
+@pytest.mark.slow
 def test_all_files_end_with_their_node(tmp_path: Path) -> None:
     before = open_files()
     files = SpillFiles(str(tmp_path))
@@ -86,6 +88,7 @@ def test_all_files_end_with_their_node(tmp_path: Path) -> None:
     assert open_files() == before
 
 
+@pytest.mark.slow
 def test_much_on_disk_makes_large_files_not_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

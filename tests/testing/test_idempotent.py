@@ -13,6 +13,7 @@ from tests.testing.bank import app, bank, charge, charge_once
 NAMES = [each.name for each in (*RECIPES, TWICE)]
 
 
+@pytest.mark.slow
 def test_an_idempotent_handler_passes_all_recipes(disque_sim: Sim) -> None:
     report = disque_sim.idempotent(charge_once.call(42), app, state=bank)
 
@@ -22,6 +23,7 @@ def test_an_idempotent_handler_passes_all_recipes(disque_sim: Sim) -> None:
     assert bank.charges == {}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("recipe", NAMES)
 def test_each_recipe_finds_a_handler_that_is_not(recipe: str, disque_sim: Sim) -> None:
     with pytest.raises(NotIdempotentError) as raised:
@@ -31,6 +33,7 @@ def test_each_recipe_finds_a_handler_that_is_not(recipe: str, disque_sim: Sim) -
     assert "\n  came 2 times: Bank.charge(42)\n" in str(raised.value)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_each_recipe_makes_the_cause_that_it_names(
     recipe: Recipe, disque_sim: Sim, monkeypatch: pytest.MonkeyPatch
@@ -68,6 +71,7 @@ def test_one_recipe_and_step_can_be_repeated(disque_sim: Sim) -> None:
         disque_sim.idempotent(charge.call(42), app, state=bank)
 
 
+@pytest.mark.slow
 def test_a_snapshot_says_what_counts(disque_sim: Sim) -> None:
     disque_sim.idempotent(charge.call(42), app, state=bank, snapshot=lambda: sorted(bank.charges))
 

@@ -22,6 +22,7 @@ def test_every_example_of_the_page_is_run() -> None:
     assert len(TESTS) == len(FILES) - 1
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", TESTS)
 def test_the_tests_of_the_page_pass(name: str, tmp_path: Path) -> None:
     for each in ("shop.py", name):

@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from tests.client.test_imports import loaded
 from tests.trees import HOME
 
@@ -49,6 +51,7 @@ def test_it(disque_sim):
 """
 
 
+@pytest.mark.slow
 def test_a_story_that_fails_is_repeated_by_the_command_that_its_error_names(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(FAILS)
 

@@ -92,6 +92,7 @@ def test_it(disque_server):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
 def test_the_nodes_end_with_the_tests_however_these_end(
     number: signal.Signals, tmp_path: Path

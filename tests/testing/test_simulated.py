@@ -296,6 +296,7 @@ def test_time_stands_still_while_a_thread_is_out(run_sync: Any, disque_sim: Sim)
     disque_sim.run(story, app, seeds=1)
 
 
+@pytest.mark.slow
 def test_random_faults_lose_no_job(disque_sim: Sim) -> None:
     kinds = set[str]()
 

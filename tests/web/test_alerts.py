@@ -172,11 +172,13 @@ def test_each_alert_has_its_trouble() -> None:
     assert list(TROUBLES) == list(rules())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("alert", TROUBLES)
 async def test_an_alert_fires_in_its_trouble(alert: str) -> None:
     assert await fires(rules()[alert], well(), TROUBLES[alert])
 
 
+@pytest.mark.slow
 async def test_no_alert_fires_while_all_is_well() -> None:
     world = well()
     fired = [alert for alert, text in rules().items() if await fires(text, world, lambda _: None)]

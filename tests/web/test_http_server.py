@@ -203,6 +203,7 @@ async def test_a_request_that_waits_is_answered_when_the_node_stops(
     problem(taken_apart(await everything(ours)), 503)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "data",
     [

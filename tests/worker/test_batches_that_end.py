@@ -103,6 +103,7 @@ def states(ends: BatchEnds) -> dict[int, str]:
 Calls = Callable[[], list[Call[Any]]]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("calls", "expected"),
     [
@@ -243,6 +244,7 @@ def test_a_dead_member_that_is_redriven_counts_as_it_ends_then(disque_sim: Sim) 
 # Crashes and cuts.
 
 
+@pytest.mark.slow
 def test_through_faults_every_member_is_told_as_it_ended_and_nothing_is_left(
     disque_sim: Sim,
 ) -> None:
@@ -268,6 +270,7 @@ def test_through_faults_every_member_is_told_as_it_ended_and_nothing_is_left(
     disque_sim.run(story, app, state=seen, seeds=12)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("at", [0.001, 0.004, 0.008, 0.02, 0.5, 2.01, 2.02, 2.05, 3.03, 4.5])
 @pytest.mark.parametrize("victim", ["w1", "n1", "n2"])
 def test_a_crash_at_any_moment_doubles_and_loses_nothing_that_follows(
@@ -286,6 +289,7 @@ def test_a_crash_at_any_moment_doubles_and_loses_nothing_that_follows(
     disque_sim.run(story, app, state=seen, seeds=1)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dies_at", [0.003, 0.006, 0.009, 0.1])
 def test_a_producer_that_dies_leaves_a_whole_batch_or_none(disque_sim: Sim, dies_at: float) -> None:
     async def story(cluster: Cluster) -> None:

@@ -86,6 +86,7 @@ def shown(request: list[bytes]) -> str:
 # Errors.
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("how", ["async", "loop", "thread"])
 @pytest.mark.parametrize("what", ERRORS)
 def test_whatever_a_handler_raises_is_a_failure(
@@ -110,6 +111,7 @@ def test_whatever_a_handler_raises_is_a_failure(
     assert not any("retry= of the task is broken" in each for each in said)
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("what", [name for name in ERRORS if name != "huge text"])
 def test_whatever_a_process_raises_is_a_failure(kind: str, what: str) -> None:
     app = App()

@@ -183,6 +183,7 @@ async def test_a_job_backs_off_or_is_dead_with_the_reason(two: Processes) -> Non
     assert (dead.reason, dead.is_over) == ("no address", True)
 
 
+@pytest.mark.sample(3)
 @story_of
 async def test_a_running_job_is_leased_and_ends_when_it_is_cancelled(two: Processes) -> None:
     job = await two.task.using(lease=3).enqueue("wait")
@@ -195,6 +196,7 @@ async def test_a_running_job_is_leased_and_ends_when_it_is_cancelled(two: Proces
         assert not await two.cancel(job.id)
 
 
+@pytest.mark.sample(3)
 @story_of
 async def test_a_running_job_says_which_worker_runs_it_and_since_when(two: Processes) -> None:
     began = datetime.now(UTC).timestamp()

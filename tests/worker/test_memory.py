@@ -76,6 +76,7 @@ def snoozes() -> None:
     raise Snooze(len(str(large)))
 
 
+@pytest.mark.sample(23)
 @pytest.mark.parametrize("how", ["async", "loop", "thread"])
 @pytest.mark.parametrize("timeout", [None, 3600])
 @pytest.mark.parametrize("policy", [Fixed([1]), broken], ids=["fixed", "broken"])

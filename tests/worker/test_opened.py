@@ -117,6 +117,7 @@ def test_a_loop_that_ends_without_closing_the_app_leaves_nothing_open(
     assert added(node) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
@@ -194,6 +195,7 @@ def test_a_loop_in_a_thread_of_another_loop_has_a_client_of_its_own(
     assert_closed(node)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # Python 3.12 warns of threads
 def test_a_forked_process_does_not_use_the_client_of_its_parent(node: FakeNode) -> None:
     app, leaf = app_of(node)

@@ -211,6 +211,7 @@ def test_jobs_with_the_same_key_have_results_of_their_own(disque_sim: Sim) -> No
     disque_sim.run(story, app, seeds=2)
 
 
+@pytest.mark.slow
 def test_through_faults_whoever_waits_is_told_what_has_become_of_the_job(disque_sim: Sim) -> None:
     calls = [
         (work.call(), "worked"),

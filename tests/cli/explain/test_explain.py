@@ -14,7 +14,6 @@ from disque_trio.explain.facts import Facts
 from disque_trio.explain.job_request import read
 from disque_trio.explain.rules import answers
 from disque_trio.testing.server.kit import Server
-from tests.sampling import sampled
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = (ROOT / "docs" / "explain.md").read_text()
@@ -30,8 +29,9 @@ def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
-    "block", sampled(re.findall(r"```\n\$ disque-trio explain (.*?)\n```", PAGE, re.DOTALL), 3)
+    "block", re.findall(r"```\n\$ disque-trio explain (.*?)\n```", PAGE, re.DOTALL)
 )
 def test_the_page_shows_what_is_printed(block: str, capsys: pytest.CaptureFixture[str]) -> None:
     command, _, shown = block.partition("\n")

@@ -6,12 +6,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cluster.processes import SOON_S, Cluster, becomes
 from tests.pipeline.connector.desk import drain, given, lengths
 
 DOCUMENT = Path("docs/pipeline-connector.md")
 
 
+@pytest.mark.slow
 def test_words_of_one_queue_are_counted_into_another(
     session: Any, cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -188,6 +188,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         fleet.close()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_told_in_a_sentence(
     session: Any, cluster: Cluster, locked: str, tmp_path: Path, mistake: str

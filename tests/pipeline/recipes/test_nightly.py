@@ -16,6 +16,7 @@ from tests.pipeline.recipes import HOME, airflow
 from tests.pipeline.recipes.conftest import Night
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_dag_make_a_lake_a_report_and_tables(night: Night) -> None:
     assert night.statuses == {"ingest": 0, "sweep": 1, "compact": 0, "report": 0, "export": 0}
     assert "FAILED" in Path(night.params["html"]).read_text("utf-8")
@@ -35,6 +36,7 @@ def test_a_report_is_made_though_seeds_have_failed_and_a_sweep_is_not_run_again(
     assert tasks["sweep"].retries == 0
 
 
+@pytest.mark.slow
 def test_tasks_that_run_again_store_nothing_twice(night: Night) -> None:
     lake = Lake.open(night.params["lake"])
     before = {name: sum(part.rows for part in parts) for name, parts in lake.snapshot().items()}

@@ -77,6 +77,7 @@ def recipe(cluster: Cluster, tmp_path: Path) -> Iterator[Recipe]:
         made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600 + 120 * KILLS)
 def test_each_job_arrives_once_though_the_stream_is_killed(
     spark: Any, recipe: Recipe, producer: Producer, worker: Worker

@@ -36,6 +36,7 @@ def state(folder: Path) -> dict[str, Any]:
     return facts
 
 
+@pytest.mark.slow
 def test_plans_that_show_something_new_are_kept_as_files(
     small: str, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -112,6 +113,7 @@ def test_blind_seeds_may_have_the_same_time(small: str, tmp_path: Path, capsys: 
     assert "--compare needs a new corpus" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_violation_is_a_plan_that_can_be_run(again: str, tmp_path: Path, capsys: Capture) -> None:
     folder = tmp_path / "corpus"
 
@@ -134,6 +136,7 @@ def test_several_processes_give_the_same_corpus(small: str, tmp_path: Path) -> N
     assert state(one) == state(two)
 
 
+@pytest.mark.slow
 def test_a_wrong_corpus_is_refused(small: str, tmp_path: Path, capsys: Capture) -> None:
     folder = tmp_path / "corpus"
     assert sweep(small, "--corpus", str(folder)) == PASSED

@@ -31,6 +31,7 @@ def test_a_plan_is_shown_if_no_file_is_named(small: str, capsys: Capture) -> Non
     assert json.loads(capsys.readouterr().out)["scenario"] == "small"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["jsonl", "arrow", "parquet"])
 def test_a_trace_can_be_judged_and_compared(
     kind: str, again: str, tmp_path: Path, capsys: Capture

@@ -30,6 +30,7 @@ def test_a_sweep_runs_the_seeds_of_the_scenario(small: str, capsys: Capture) -> 
     assert found["delivered"] == found["added"] > 0
 
 
+@pytest.mark.slow
 def test_a_sweep_tells_failures_as_they_come_and_keeps_their_plans(
     again: str, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_result_that_two_sweeps_have_is_one_line(tmp_path: Path) -> None:
     assert (one.elsewhere, other.elsewhere) == (1, 1)
 
 
+@pytest.mark.slow
 def test_two_sweeps_at_once_have_each_seed_once(small: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "disque_trio", "sim", "sweep", small, "--seeds", "0:12"]
     command += ["--jobs", "1", "--recheck", "0", "--out", str(tmp_path / "out")]
@@ -96,6 +98,7 @@ def test_two_sweeps_at_once_have_each_seed_once(small: str, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_where_it_stopped(small: str, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "out"
     arguments = ["sweep", small, "--jobs", "1", "--out", str(out)]
@@ -180,6 +183,7 @@ def wait_until(sweep: subprocess.Popen[str], condition: Callable[[], bool]) -> N
         time.sleep(0.005)  # it is another process, in real time
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_sweep_and_keeps_what_is_finished(small: str, tmp_path: Path) -> None:
     results = tmp_path / "out" / "results.jsonl"
@@ -216,6 +220,7 @@ def test_processes_that_only_begin_are_deaf_to_ctrl_c(small: str, tmp_path: Path
     assert "Traceback" not in complaint
 
 
+@pytest.mark.slow
 def test_processes_that_only_begin_end_with_the_sweep(small: str, tmp_path: Path) -> None:
     with sweep_of(small, tmp_path / "out") as sweep:
         begin(sweep)
@@ -224,6 +229,7 @@ def test_processes_that_only_begin_end_with_the_sweep(small: str, tmp_path: Path
         sweep.communicate(timeout=30)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_the_processes_of_a_sweep_end_with_it(
     small: str, tmp_path: Path, how: signal.Signals

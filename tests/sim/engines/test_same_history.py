@@ -12,7 +12,6 @@ from disque_trio.sim.engines.trio import virtual_time
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import Plan
-from tests.sampling import sampled
 from tests.trees import HOME
 
 SECOND: Final = 1_000_000
@@ -53,7 +52,8 @@ def simulate_on_one_task(plan: Plan) -> Outcome:
     return virtual_time.run(f"{plan.seed}/tasks", main)
 
 
-@pytest.mark.parametrize("path", sampled(SCENARIOS, 5), ids=lambda path: path.stem)
+@pytest.mark.sample(15)
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_begins_alike_in_both(path: Path) -> None:
     plan = beginning(expand(load(path), 3))
 

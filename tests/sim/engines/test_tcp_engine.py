@@ -106,6 +106,7 @@ CYCLES: Final = (1, 2, 4, 8)
 jobs for want of nodes: then more partitions, with more jobs."""
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_jepsens_partitions_lose_nothing_among_real_processes() -> None:
     delivered = 0
@@ -171,6 +172,7 @@ def test_processes_are_killed_stopped_and_wiped() -> None:
     _assert_that_dead_processes_do_nothing(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_process_that_is_stopped_in_order_gets_sigterm_and_may_start_again() -> None:
     plan = Plan(

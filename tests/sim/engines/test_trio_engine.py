@@ -104,6 +104,7 @@ def test_tasks_that_only_wait_for_each_other_are_found_out() -> None:
 # The engine.
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_jepsen_run_loses_nothing_in_either_engine(seed: int) -> None:
     plan = jepsen(seed)
@@ -131,6 +132,7 @@ STORMS = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("fault", STORMS, ids=lambda fault: fault.kind)
 def test_a_fault_has_the_same_effect_however_nodes_are_driven(fault: Fault) -> None:
     plan = Plan(
@@ -315,6 +317,7 @@ print(run.simulate(jepsen(7, cycles=1)).digest)
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("engine", NODES)
 def test_a_seed_has_one_digest_whatever_the_hashes(engine: str) -> None:
     def digest(hashes: str) -> str:
@@ -332,6 +335,7 @@ def test_a_seed_has_one_digest_whatever_the_hashes(engine: str) -> None:
     assert digests == {NODES[engine](jepsen(7, cycles=1)).digest}
 
 
+@pytest.mark.slow
 def test_another_seed_has_another_digest() -> None:
     digests = {trio_run.simulate(jepsen(seed, cycles=1)).digest for seed in range(3)}
 

@@ -53,6 +53,7 @@ def test_nothing_is_violated_in_a_small_part_of_a_scope(name: str) -> None:
     assert outcome.settled or not outcome.is_complete
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("mutant", CAUGHT)
 def test_a_known_mistake_is_found(mutant: str) -> None:
     name, what = CAUGHT[mutant]

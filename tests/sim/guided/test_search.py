@@ -1,5 +1,7 @@
 """The search."""
 
+import pytest
+
 from disque_trio.sim.guided.search import FRESH, WAYS, Candidate, Search
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
@@ -67,6 +69,7 @@ def test_a_search_goes_on_from_what_it_has_kept() -> None:
     assert again == whole
 
 
+@pytest.mark.slow
 def test_a_way_that_shows_more_for_its_cost_is_taken_more_often() -> None:
     search = Search({"swarm": SWARM}, 1)
     taken: list[str] = []

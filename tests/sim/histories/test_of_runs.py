@@ -7,7 +7,6 @@ from disque_trio.sim.histories.of_runs import RunHistory
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import ClockPlan
-from tests.sampling import sampled
 from tests.sim.histories.played import HERE, judged, played
 from tests.sim.mutants import plans
 from tests.sim.mutants.mutant import all_mutants
@@ -17,7 +16,8 @@ from tests.sim.mutants.swapping import applied
 pytestmark = pytest.mark.pure
 
 
-@pytest.mark.parametrize("seed", sampled(range(4), 4))
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ["small", "calm", "lone"])
 def test_the_clients_of_intact_nodes_see_nothing_wrong(name: str, seed: int) -> None:
     is_right, verdict = played(name, seed)
@@ -27,23 +27,21 @@ def test_the_clients_of_intact_nodes_see_nothing_wrong(name: str, seed: int) -> 
     assert verdict.deliveries
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(
     ("name", "plan", "property"),
-    sampled(
-        [
-            ("copies-cut-short", "calm", "H1"),
-            ("ids-told-wrong", "calm", "H2"),
-            ("once-queued-again", "calm", "H3"),
-            ("given-and-kept", "calm", "H3"),
-            ("delivered-and-done", "calm", "H4"),
-            ("without-delay", "calm", "H6"),
-            ("asking-nobody", "calm", "H7"),
-            ("maxlen-lets-one-more-in", "lone", "H8"),
-            ("youngest-first", "lone", "H9"),
-            ("priorities-ignored", "lone", "H9"),
-        ],
-        4,
-    ),
+    [
+        ("copies-cut-short", "calm", "H1"),
+        ("ids-told-wrong", "calm", "H2"),
+        ("once-queued-again", "calm", "H3"),
+        ("given-and-kept", "calm", "H3"),
+        ("delivered-and-done", "calm", "H4"),
+        ("without-delay", "calm", "H6"),
+        ("asking-nobody", "calm", "H7"),
+        ("maxlen-lets-one-more-in", "lone", "H8"),
+        ("youngest-first", "lone", "H9"),
+        ("priorities-ignored", "lone", "H9"),
+    ],
 )
 def test_a_mistake_of_a_node_is_noticed_by_its_clients_alone(
     name: str, plan: str, property: str
@@ -67,6 +65,7 @@ def test_a_node_that_is_killed_and_removed_explains_one_lost_replica() -> None:
     assert judged(plan)[1].violations == []
 
 
+@pytest.mark.slow
 def test_a_ttl_that_has_grown_while_a_job_was_passed_on_is_within_its_bound() -> None:
     # Rows are judged by the clock of each holder, and do not show it.
     is_right, verdict = judged(expand(load(str(SCENARIOS / "careless-clients.toml")), 2))

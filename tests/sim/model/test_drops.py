@@ -66,6 +66,7 @@ ABOUT_LIMITS = {name_of(each) for each in ALL_MESSAGES if each.NEEDS == LIMITS}
 """Sent only where a queue has limits, which no plan sets."""
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [name for name in MESSAGES if name not in ABOUT_LIMITS])
 def test_a_drop_loses_all_messages_that_it_names(name: str) -> None:
     for seed in range(1, 9):

@@ -203,6 +203,7 @@ def test_an_occurrence_without_effect_does_not_count() -> None:
     assert len(times(rows, "crash", node="n1")) == 2
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", IN_PLANS, ids=lambda kind: kind.name)
 def test_a_cluster_gets_over_every_kind_of_fault_which_writes_its_rows(kind: FaultKind) -> None:
     fault = Fault(

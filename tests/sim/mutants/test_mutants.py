@@ -6,14 +6,13 @@ import pytest
 
 from disque_trio.cli.sim.pool import cycles_collected_between_seeds
 from disque_trio.sim.checkers.properties import PROPERTIES
-from tests.sampling import sampled
 from tests.sim.mutants import listing, plans, seeds
 from tests.sim.mutants.mutant import Mutant, StaleError, all_mutants
 from tests.sim.mutants.swapping import applied
 
 MUTANTS: Final = all_mutants()
 CHEAP: Final = [name for name, each in MUTANTS.items() if each.shows]
-SAMPLED: Final = 20
+SAMPLED: Final = 120
 """Of so many mutants `make test` runs one."""
 HOW: Final = "write it anew: python -m tests.sim.mutants.listing"
 
@@ -44,13 +43,15 @@ def test_a_mutant_fits_the_source_of_today_and_says_where_it_shows_or_why_it_can
     assert all(callable(plans.called(plan)) for plan in mutant.plans)
 
 
-@pytest.mark.parametrize("plan", sampled(_plans(), SAMPLED))
+@pytest.mark.sample(SAMPLED)
+@pytest.mark.parametrize("plan", _plans())
 def test_the_intact_node_passes(plan: str) -> None:
     for seed in range(_plans()[plan]):
         assert seeds.findings(seeds.judged(plans.called(plan)(seed))) == {}, seed
 
 
-@pytest.mark.parametrize("name", sampled(CHEAP, SAMPLED))
+@pytest.mark.sample(SAMPLED)
+@pytest.mark.parametrize("name", CHEAP)
 def test_the_judge_finds_what_is_wrong(name: str) -> None:
     mutant = MUTANTS[name]
     missing, found = set(mutant.shows), dict[str, str]()
@@ -66,9 +67,8 @@ def test_the_judge_finds_what_is_wrong(name: str) -> None:
     pytest.fail(f"found {found} in {mutant.seeds} seeds, not {' '.join(mutant.shows)}")
 
 
-@pytest.mark.parametrize(
-    "name", sampled([name for name, each in MUTANTS.items() if each.costs], SAMPLED)
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, each in MUTANTS.items() if each.costs])
 def test_what_breaks_no_promise_costs_something(name: str) -> None:
     mutant = MUTANTS[name]
     intact = seeds.figure(mutant.costs, mutant.plans, 2)

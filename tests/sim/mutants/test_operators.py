@@ -94,6 +94,7 @@ def test_a_line_is_changed_once() -> None:
     assert len({each.line for each in drawn}) == len(drawn) < len(candidates(ACKS))
 
 
+@pytest.mark.slow
 def test_every_mutant_of_a_file_compiles_and_takes_the_place_of_its_function() -> None:
     for each in candidates(ACKS)[::20]:
         with swapped({each.path: each.source()}):

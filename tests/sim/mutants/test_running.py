@@ -120,6 +120,7 @@ def hunt() -> Iterator[Hunt]:
     made.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gotack-from-non-holders-is-ignored", "unbegun-counts"])
 def test_a_process_catches_it_whether_a_function_or_a_constant_is_wrong(
     hunt: Hunt, name: str
@@ -132,6 +133,7 @@ def test_a_process_catches_it_whether_a_function_or_a_constant_is_wrong(
     assert set(catch.found) & set(mutant.finds + mutant.shows)
 
 
+@pytest.mark.slow
 def test_a_seed_of_a_drawn_mutant_ends_at_its_first_violation(hunt: Hunt) -> None:
     mutant = all_mutants()["gotack-from-non-holders-is-ignored"]
     whole = Trial(file=mutant.file, source=mutant.source(), plans=mutant.plans[:1], turns=(0, 1))
@@ -145,11 +147,13 @@ def test_a_seed_of_a_drawn_mutant_ends_at_its_first_violation(hunt: Hunt) -> Non
     assert one["found"].items() <= some["found"].items()
 
 
+@pytest.mark.slow
 def test_an_intact_node_that_cannot_be_run_is_an_error(hunt: Hunt) -> None:
     with pytest.raises(RuntimeError, match="the intact node cannot run no-such-plan"):
         list(hunt.look("no-such-plan", "heap", (0,)))
 
 
+@pytest.mark.slow
 def test_a_seed_tells_which_statements_it_comes_to(hunt: Hunt, tmp_path: Path) -> None:
     (found,) = Kept(tmp_path / "state.jsonl").swarm(hunt, "calm", "heap")
 

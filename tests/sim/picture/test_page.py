@@ -245,6 +245,7 @@ def test_a_browser_draws_the_duplicate(tmp_path: Path) -> None:
     assert "c2 has J1 in hand, from n2" in dom
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_every_key_and_every_step_works(tmp_path: Path) -> None:
     keys = ["End", "ArrowLeft", "Home", "ArrowRight", "t", "c", "d", "+", "-", "n", "p", " ", " "]
@@ -265,6 +266,7 @@ def test_every_key_and_every_step_works(tmp_path: Path) -> None:
     assert 'data-theme="dark"' in dom
 
 
+@pytest.mark.sample(4)
 @needs_chromium
 @pytest.mark.parametrize("name", ["calm", "crash", "empty", "nasty"])
 def test_other_runs_can_be_drawn(name: str, tmp_path: Path) -> None:
@@ -282,6 +284,7 @@ def test_other_runs_can_be_drawn(name: str, tmp_path: Path) -> None:
     assert "NOT JUDGED" in dom
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_large_run_draws_only_what_is_in_sight(tmp_path: Path) -> None:
     rows = examples.large(jobs=2000)

@@ -75,11 +75,13 @@ def test_the_tests_that_rows_name_are_there(test: str) -> None:
     assert name in {each.name for each in tree.body if isinstance(each, functions)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["maxclients", "slowlog-max-len", "weight"])
 def test_they_fail_if_it_is_ignored(name: str) -> None:
     assert is_noticed(name)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "name",
     [

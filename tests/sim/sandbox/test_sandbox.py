@@ -206,6 +206,7 @@ def test_a_person_goes_on_from_the_midst_of_a_plan() -> None:
     assert verdict(box)["ok"]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_is_done_by_hand_no_promise_is_broken(seed: int) -> None:
     box = wild(seed)

@@ -14,7 +14,6 @@ from disque_trio.sim.scenarios.plan import Fault, Plan
 from disque_trio.sim.scenarios.vocabulary import MESSAGES
 from disque_trio.statemachine.messages import name_of
 from disque_trio.wire.payloads import WRITERS
-from tests.sampling import sampled
 from tests.sim.mutants.plans.conditions import SCENARIOS
 from tests.sim.runs import SECOND
 
@@ -73,9 +72,8 @@ def test_a_rule_names_a_message_that_there_is() -> None:
         Rule(only="setacks")
 
 
-@pytest.mark.parametrize(
-    "path", sampled(sorted(SCENARIOS.glob("*.toml")), 5), ids=lambda path: path.stem
-)
+@pytest.mark.sample(10)
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_shipped_scenarios_draw_no_such_fault(path: Any) -> None:
     scenario = load(path)
 

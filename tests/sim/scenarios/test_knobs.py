@@ -42,6 +42,7 @@ def test_a_plan_s_file_keeps_them() -> None:
     assert parse(dump(plan)) == plan
 
 
+@pytest.mark.sample(2)
 @pytest.mark.pure
 @pytest.mark.parametrize("engine", [simulate, simulate_in_tasks])
 def test_nodes_have_those_of_the_plan(engine: Callable[..., Any]) -> None:

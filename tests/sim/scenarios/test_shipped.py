@@ -67,6 +67,7 @@ def test_the_swarm_of_everything_uses_every_option_of_jobs() -> None:
     assert orders == set(ORDERS)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "path", [path for path in SCENARIOS if path.stem not in LONG], ids=lambda path: path.stem
 )
@@ -77,6 +78,7 @@ def test_a_scenario_passes(path: Path) -> None:
     assert result.delivered
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", SWARM_SEEDS)
 def test_the_swarm_of_everything_passes(seed: int) -> None:
     result = execute(expand(load(ROOT / "scenarios" / "everything.toml"), seed)).result

@@ -68,6 +68,7 @@ FILTERS: Final[dict[str, Callable[[Rig, Job], bool]]] = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("count", [1, 3, 100])
 @pytest.mark.parametrize("words", FILTERS)
 def test_each_job_that_fits_is_found_once_however_it_is_looked_for(words: str, count: int) -> None:

@@ -1,5 +1,7 @@
 """Simulated processes of an app."""
 
+import pytest
+
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.testing.apps.run import simulate
@@ -7,6 +9,7 @@ from disque_trio.tracing.rows import Row
 from tests.trees import HOME
 
 
+@pytest.mark.slow
 def test_a_process_that_stood_still_renews_no_lease_that_has_ended_meanwhile() -> None:
     rows: list[Row] = []
 

@@ -21,6 +21,7 @@ APPS: Final = str(HOME / "scenarios" / "apps.toml")
 CALM: Final = str(HOME / "scenarios" / "apps-calm.toml")
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_rows_twice() -> None:
     plan = expand(load(APPS), 3)
     runs: list[list[Row]] = [[], []]
@@ -58,6 +59,7 @@ def test_a_run_goes_on_while_a_worker_with_much_to_do_runs_jobs(
     assert result.findings == ()
 
 
+@pytest.mark.slow
 def test_the_command_tells_the_jobs_and_the_digest(capsys: pytest.CaptureFixture[str]) -> None:
     main(["run", APPS, "--seed", "2", "--json"])
 

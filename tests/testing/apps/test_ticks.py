@@ -1,6 +1,7 @@
 """What the judge says of ticks."""
 
 import attrs
+import pytest
 
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
@@ -11,6 +12,7 @@ from disque_trio.tracing.rows import Row
 from tests.trees import HOME
 
 
+@pytest.mark.slow
 def test_a_tick_whose_job_has_another_id_is_a_second_one() -> None:
     plan = expand(load(HOME / "scenarios" / "apps-calm.toml"), 2)
     rows: list[Row] = []

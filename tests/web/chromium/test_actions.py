@@ -50,6 +50,7 @@ def test_every_action_is_tried() -> None:
     assert {operation for operation, _, _ in DONE} == set(OPERATIONS)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("operation", "page", "keys"), DONE)
 async def test_every_action_tells_its_plan_and_its_outcome(
     tab: Tab, fake: Fake, operation: str, page: str, keys: str

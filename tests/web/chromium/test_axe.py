@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.cluster import nodejs
-from tests.sampling import sampled
 from tests.web.chromium import consoles, devtools
 from tests.web.chromium.devtools import Tab
 from tests.web.chromium.fake import Fake
@@ -16,7 +15,7 @@ from tests.web.chromium.test_pages import each_page, opened
 pytestmark = pytest.mark.skipif(not nodejs.IS_THERE, reason="needs node and npm for axe-core")
 SIZES = pytest.mark.parametrize(
     ("width", "theme"),
-    sampled([(390, "light"), (1024, "dark"), (1440, "light"), (1440, "dark")], 4),
+    [(390, "light"), (1024, "dark"), (1440, "light"), (1440, "dark")],
 )
 
 
@@ -43,6 +42,7 @@ async def sized(tab: Tab, width: int, theme: str) -> None:
     await tab.ask("Emulation.setDeviceMetricsOverride", **size)
 
 
+@pytest.mark.slow
 @SIZES
 async def test_no_page_breaks_a_rule(tab: Tab, fake: Fake, width: int, theme: str) -> None:
     await sized(tab, width, theme)
@@ -52,7 +52,8 @@ async def test_no_page_breaks_a_rule(tab: Tab, fake: Fake, width: int, theme: st
         assert await violations(tab) == [], title
 
 
-@pytest.mark.parametrize("theme", sampled(["light", "dark"], 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_no_dialog_breaks_a_rule(tab: Tab, fake: Fake, theme: str) -> None:
     await sized(tab, 1024, theme)
     fake.plans["queues purge"] = {"says": ["9 jobs end"], "confirm": "mail", "token": "t"}
@@ -71,7 +72,8 @@ async def test_no_dialog_breaks_a_rule(tab: Tab, fake: Fake, theme: str) -> None
         await tab.until("!document.querySelector('dialog').open")
 
 
-@pytest.mark.parametrize("argument", sampled(["sandbox", "scenario"], 2))
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("argument", ["sandbox", "scenario"])
 async def test_no_page_about_a_run_breaks_a_rule(tab: Tab, argument: str) -> None:
     of_run = ("--scenario", "scenarios/swizzle.toml", "--seed", "7")
     async with consoles.serving(*(("--sandbox",) if argument == "sandbox" else of_run)) as served:

@@ -4,6 +4,8 @@ import json
 from itertools import pairwise
 from typing import Any, Final
 
+import pytest
+
 from tests.web.chromium import scene
 from tests.web.chromium.devtools import Tab
 from tests.web.chromium.fake import Fake
@@ -78,6 +80,7 @@ async def test_a_state_is_told_by_a_sign_and_words_beside_its_colour(tab: Tab, f
     await tab.has("✖ 1 dead", "◔ 220 queued", "○ 9 waiting for parents", "⊘ 1 cancelled")
 
 
+@pytest.mark.slow
 async def test_the_focus_shows_the_last_error_of_a_box(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, PAGE, "297 of 570 done")
 
@@ -89,6 +92,7 @@ async def test_the_focus_shows_the_last_error_of_a_box(tab: Tab, fake: Fake) -> 
     assert "last error: CodecError: no frame at 12:07" in name
 
 
+@pytest.mark.slow
 async def test_a_box_of_many_lists_its_members_those_that_need_somebody_first(
     tab: Tab, fake: Fake
 ) -> None:

@@ -32,6 +32,7 @@ async def wide(tab: Tab, width: int) -> None:
     )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [ARABIC, f"{ARABIC} {ARABIC}", f'a" {ARABIC}', "x\u202egnp.exe"])
 async def test_a_name_does_not_turn_the_sentence_round(tab: Tab, fake: Fake, name: str) -> None:
     telling(fake, f'queue "{name}": 66 jobs, the oldest waits for 14 min')
@@ -72,6 +73,7 @@ async def test_a_long_name_hides_no_figure(tab: Tab, fake: Fake) -> None:
     assert await tab.run(wide) == []
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["x\u202egnp.exe", ARABIC, "x" * 300, " ", "two  spaces", "é"])
 async def test_a_name_that_cannot_be_typed_is_not_asked_for(
     tab: Tab, fake: Fake, name: str
@@ -129,6 +131,7 @@ async def test_titles_name_the_thing(tab: Tab, fake: Fake) -> None:
     assert any(title.startswith(scene.JOB) for title in titles)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("width", [390, 1024, 1440])
 async def test_operations_are_reached_on_every_screen(tab: Tab, fake: Fake, width: int) -> None:
     await wide(tab, width)
@@ -213,6 +216,7 @@ async def test_figures_that_nobody_told_are_no_zeros(tab: Tab, fake: Fake) -> No
     await opened(tab, fake, "", "delayed\n—", "still counting")
 
 
+@pytest.mark.slow
 async def test_a_filter_is_saved_by_a_name_in_this_browser(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/jobs?state=dead&task=mail", "Jobs")
     names = "[...document.querySelectorAll('.views a')].map((each) => each.innerText)"
@@ -240,6 +244,7 @@ async def test_a_filter_is_saved_by_a_name_in_this_browser(tab: Tab, fake: Fake)
     await tab.has("Save view")
 
 
+@pytest.mark.slow
 async def test_what_is_no_view_in_the_storage_is_dropped(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake)
     for kept in ('{"a": 1}', "no JSON", '[{"name": "x", "hash": "javascript:alert(1)"}, 7, null]'):
@@ -259,6 +264,7 @@ async def test_on_a_narrow_screen_each_queue_with_dead_jobs_has_its_name(
     assert min(await tab.run(widths)) > 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_a_table_that_scrolls_has_a_shadow_at_the_edge_beyond_which_there_is_more(
     tab: Tab, fake: Fake, theme: str

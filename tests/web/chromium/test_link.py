@@ -1,3 +1,5 @@
+import pytest
+
 from tests.web.chromium import scene
 from tests.web.chromium.devtools import Tab
 from tests.web.chromium.fake import Fake, Said
@@ -85,6 +87,7 @@ async def test_a_hidden_tab_asks_for_nothing(tab: Tab, fake: Fake) -> None:
     assert set(fake.subscribed()) == {"overview", "queues"}
 
 
+@pytest.mark.slow
 async def test_a_page_that_stalled_shows_the_newest_when_it_goes_on(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/queues", "mail")
     busy = "const until = performance.now() + 1000; while (performance.now() < until);"

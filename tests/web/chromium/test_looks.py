@@ -57,6 +57,7 @@ async def use(tab: Tab, **features: str) -> None:
     await tab.ask("Emulation.setEmulatedMedia", features=listed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_every_text_stands_out(tab: Tab, fake: Fake, theme: str) -> None:
     await use(tab, prefers_color_scheme=theme, prefers_reduced_motion="reduce")
@@ -151,6 +152,7 @@ async def test_keys_of_jobs_leave_room_for_who_has_them_and_since_when(
     assert added <= actions
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("width", [1024, 1440])
 async def test_the_state_of_a_job_is_on_one_line(tab: Tab, fake: Fake, width: int) -> None:
     await sized(tab, width)
@@ -161,6 +163,7 @@ async def test_the_state_of_a_job_is_on_one_line(tab: Tab, fake: Fake, width: in
     assert max(await tab.run(high)) <= 22
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("width", [390, 1440])
 async def test_boxes_of_a_flow_have_room_for_their_words(tab: Tab, fake: Fake, width: int) -> None:
     await sized(tab, width)

@@ -124,6 +124,7 @@ async def test_queues_are_sorted_and_found_by_the_server(tab: Tab, fake: Fake) -
     assert asked == {"sort": "age", "desc": False, "match": "sm", "only": "paused", "page": 0}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", [scene.NASTY, scene.RIGHT_TO_LEFT, scene.LONG])
 async def test_a_hostile_name_is_only_text(tab: Tab, fake: Fake, name: str) -> None:
     await opened(tab, fake, "#/queues", "mail")

@@ -83,6 +83,7 @@ async def test_the_console_shows_and_acts_on_three_nodes_of_which_one_is_killed(
     assert first.client.text("PAUSE", "mail", "state") == b"none"
 
 
+@pytest.mark.slow
 async def test_an_admin_sees_who_has_done_what(consoles: Consoles, tab: Tab) -> None:
     await tab.open(consoles.address)
     await tab.run("location.hash = '#/audit'")

@@ -21,6 +21,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(trace(tmp_path_factory.mktemp("failed") / "failed.jsonl"))
 
 
+@pytest.mark.slow
 async def test_a_failed_run_is_shown_with_its_verdict_and_a_finding_leads_to_its_moment(
     tab: Tab, failed: str
 ) -> None:
@@ -42,6 +43,7 @@ async def test_a_failed_run_is_shown_with_its_verdict_and_a_finding_leads_to_its
         assert "Take over" not in await tab.text()
 
 
+@pytest.mark.slow
 async def test_keys_step_through_it(tab: Tab, failed: str) -> None:
     async with serving("--trace", failed) as served:
         await tab.open(served.address)
@@ -70,6 +72,7 @@ async def test_keys_step_through_it(tab: Tab, failed: str) -> None:
         await tab.until("document.querySelector('.player .buttons').innerText.includes('play')")
 
 
+@pytest.mark.slow
 async def test_a_pinned_plan_is_played_and_taken_over(tab: Tab) -> None:
     async with serving("--scenario", PIN) as served:
         await tab.open(served.address)
@@ -91,6 +94,7 @@ async def test_a_pinned_plan_is_played_and_taken_over(tab: Tab) -> None:
         await tab.has("n1 is killed, since")
 
 
+@pytest.mark.slow
 async def test_a_run_with_operations_is_not_dropped_by_a_link_without_a_question(tab: Tab) -> None:
     async with serving("--scenario", PIN) as served:
         await tab.open(served.address + "#/sandbox")
@@ -111,6 +115,7 @@ async def test_a_run_with_operations_is_not_dropped_by_a_link_without_a_question
         assert served.sandbox.epoch == 2
 
 
+@pytest.mark.slow
 async def test_a_run_whose_time_has_gone_on_is_not_dropped_by_a_link_without_a_question(
     tab: Tab,
 ) -> None:
@@ -128,6 +133,7 @@ async def test_a_run_whose_time_has_gone_on_is_not_dropped_by_a_link_without_a_q
         assert served.sandbox.epoch == 1
 
 
+@pytest.mark.slow
 async def test_without_a_scenario_such_a_link_is_refused_without_a_question(tab: Tab) -> None:
     async with serving("--sandbox") as served:
         await tab.open(served.address)
@@ -142,6 +148,7 @@ async def test_without_a_scenario_such_a_link_is_refused_without_a_question(tab:
         assert served.sandbox.epoch == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clipboard", "says"),
     [
@@ -165,6 +172,7 @@ async def test_the_picture_says_what_to_do_where_nothing_can_be_copied(
         assert await tab.run(where) == f"disque-trio sim replay {failed}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_every_text_of_it_stands_out(tab: Tab, failed: str, theme: str) -> None:
     await use(tab, prefers_color_scheme=theme, prefers_reduced_motion="reduce")

@@ -80,6 +80,7 @@ async def test_a_cluster_is_cut_and_killed_and_healed_and_the_job_comes_again(
     await tab.has(f"digest {done.digest[:12]}")
 
 
+@pytest.mark.slow
 async def test_keys_do_what_buttons_do(tab: Tab, served: Served) -> None:
     await tab.open(served.address)
     await tab.has("Nothing yet.")
@@ -155,6 +156,7 @@ async def test_two_browsers_share_it_and_a_reader_only_looks(browser: str, tab: 
         assert [each.words for each in served.sandbox.box.done] == ["n3 is killed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_every_text_of_it_stands_out(tab: Tab, served: Served, theme: str) -> None:
     await use(tab, prefers_color_scheme=theme, prefers_reduced_motion="reduce")
@@ -174,6 +176,7 @@ async def test_every_text_of_it_stands_out(tab: Tab, served: Served, theme: str)
     assert await tab.run("document.documentElement.scrollWidth") <= 1360
 
 
+@pytest.mark.slow
 async def test_a_narrow_screen_has_room_for_it(tab: Tab, served: Served) -> None:
     await tab.ask(
         "Emulation.setDeviceMetricsOverride",
@@ -189,6 +192,7 @@ async def test_a_narrow_screen_has_room_for_it(tab: Tab, served: Served) -> None
     assert await tab.run("document.documentElement.scrollWidth") <= 480
 
 
+@pytest.mark.slow
 @pytest.mark.pure
 async def test_what_fails_is_told_and_it_can_be_begun_anew(tab: Tab, served: Served) -> None:
     def broken(*_args: object) -> None:
@@ -206,6 +210,7 @@ async def test_what_fails_is_told_and_it_can_be_begun_anew(tab: Tab, served: Ser
     await tab.has("time stands still", "Nothing yet.")
 
 
+@pytest.mark.slow
 @pytest.mark.pure
 async def test_rows_that_come_in_many_answers_are_all_drawn(
     tab: Tab, served: Served, monkeypatch: pytest.MonkeyPatch
@@ -223,6 +228,7 @@ async def test_rows_that_come_in_many_answers_are_all_drawn(
     assert len(served.sandbox._slices) > 5
 
 
+@pytest.mark.slow
 async def test_rows_that_do_not_come_are_asked_for_again_but_not_at_once(
     tab: Tab, served: Served
 ) -> None:

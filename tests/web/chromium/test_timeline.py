@@ -81,6 +81,7 @@ async def test_an_event_is_chosen_where_it_is_listed_and_where_it_is_drawn(
     assert await tab.run(cards) == ["n1\nheld", "n2\nheld", "n3\nno record"]
 
 
+@pytest.mark.slow
 async def test_the_playhead_goes_along_at_the_end_and_stays_elsewhere(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, JOB, "event 23 of 23")
     rows = story.ended(scene.JOB)
@@ -152,6 +153,7 @@ async def test_a_server_that_knows_no_traces_is_not_asked(tab: Tab, fake: Fake) 
     assert set(fake.subscribed()) == {"overview", "job"}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "name",
     [
@@ -182,6 +184,7 @@ async def test_names_are_shown_as_what_they_are(tab: Tab, fake: Fake, name: str)
     assert await tab.run(wide) == 0
 
 
+@pytest.mark.slow
 async def test_fifty_thousand_rows_are_drawn_as_far_as_they_are_in_sight(
     tab: Tab, fake: Fake
 ) -> None:
@@ -201,6 +204,7 @@ async def test_fifty_thousand_rows_are_drawn_as_far_as_they_are_in_sight(
     assert 50 < await tab.run(drawn) < 3000
 
 
+@pytest.mark.slow
 async def test_the_way_of_a_job_is_saved_as_a_picture(tab: Tab, fake: Fake, tmp_path: Path) -> None:
     rows = [attrs.evolve(row, detail=scene.NASTY) for row in story.rows(scene.JOB)]
     tell(fake, story.told(scene.JOB, rows))

@@ -261,6 +261,7 @@ async def test_a_view_is_shared_by_its_address(tab: Tab, place: Place) -> None:
     await tab.until("document.querySelectorAll('tbody tr').length === 3")
 
 
+@pytest.mark.slow
 async def test_the_worker_with_the_longest_job_is_stopped(tab: Tab, place: Place) -> None:
     await begun(tab, place, "Workers")
     await tab.click("a", "Run times of tasks")

@@ -2,19 +2,17 @@
 
 from pathlib import Path
 
-import pytest
+from tests.purity import check_no_order_of_sets, check_no_world
+from tests.trees import PACKAGE, modules, of_each, shown
 
-from tests import test_tidy
-from tests.trees import PACKAGE, modules, shown
-
-every_module = pytest.mark.parametrize("path", modules(PACKAGE / "worker" / "engine"), ids=shown)
+every_module = of_each(modules(PACKAGE / "worker" / "engine"), shown)
 
 
 @every_module
 def test_it_does_not_know_the_world(path: Path) -> None:
-    test_tidy.test_the_state_machine_does_not_know_the_world(path)
+    check_no_world(path)
 
 
 @every_module
 def test_no_set_decides_an_order(path: Path) -> None:
-    test_tidy.test_no_set_decides_an_order(path)
+    check_no_order_of_sets(path)

@@ -129,6 +129,7 @@ def test_errors_come_back_and_the_process_goes_on(kind: str) -> None:
     with_pool(kind, story)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "error",
     [

@@ -108,6 +108,7 @@ def states(status: FlowStatus) -> dict[int, str]:
     return {each.place: each.state for each in status.members if each.state != "done"}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("graph", "limit"),
     [
@@ -178,6 +179,7 @@ def test_a_dead_member_stops_what_follows_it_and_nothing_else(disque_sim: Sim, h
     disque_sim.run(story, app, state=seen, seeds=2)
 
 
+@pytest.mark.slow
 def test_a_flow_goes_on_where_it_failed(disque_sim: Sim) -> None:
     async def story(cluster: Cluster) -> None:
         flow = await enqueued(with_(DIAMOND, b="dead", c="dead"))
@@ -260,6 +262,7 @@ def test_after_the_deadline_no_member_is_added(disque_sim: Sim) -> None:
 # Cancelling.
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("at", "seconds"), [(0.0, 8), (0.5, 8), (1.5, 8), (5.0, 8), (12.0, 8), (0.5, 1), (1.5, 1)]
 )
@@ -330,6 +333,7 @@ def test_another_job_is_no_flow(disque_sim: Sim) -> None:
 # Crashes and cuts.
 
 
+@pytest.mark.slow
 def test_through_faults_each_member_runs_after_all_that_are_before_it(disque_sim: Sim) -> None:
     async def story(cluster: Cluster) -> None:
         flows = [await enqueued(graph) for graph in (with_(DIAMOND, b="again", c="snooze"), FAN)]
@@ -344,6 +348,7 @@ def test_through_faults_each_member_runs_after_all_that_are_before_it(disque_sim
     disque_sim.run(story, app, state=seen, seeds=12)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("at", [0.001, 0.004, 0.008, 0.02, 0.5, 1.01, 1.02, 1.05, 2.03, 2.1, 3.1])
 @pytest.mark.parametrize("victim", ["w1", "n1", "n2"])
 def test_a_crash_at_any_moment_loses_nothing(disque_sim: Sim, at: float, victim: str) -> None:

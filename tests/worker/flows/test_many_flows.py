@@ -36,6 +36,7 @@ async def add_batch() -> None:
     await app.batch([step.call(n) for n in range(4)], then=then.partial())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slots", [1, 4])
 @pytest.mark.parametrize("add", [add_flow, add_batch])
 def test_many_take_little_longer_than_their_members(

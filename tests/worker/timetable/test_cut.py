@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 
 import anyio
+import pytest
 
 from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.kit import Sim
@@ -54,6 +55,7 @@ async def cut_in_the_middle(cluster: Cluster, sync: int) -> tuple[float, float]:
     return cut, healed
 
 
+@pytest.mark.slow
 def test_each_side_of_a_cut_adds_the_ticks_and_none_is_lost(disque_sim: Sim) -> None:
     doubled: list[float] = []
 
@@ -69,6 +71,7 @@ def test_each_side_of_a_cut_adds_the_ticks_and_none_is_lost(disque_sim: Sim) -> 
     assert doubled
 
 
+@pytest.mark.slow
 def test_without_a_majority_ticks_wait_for_the_end_of_the_cut(disque_sim: Sim) -> None:
     async def story(cluster: Cluster) -> None:
         await cut_in_the_middle(cluster, 2)
