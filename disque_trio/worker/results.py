@@ -222,7 +222,8 @@ class Results:
         self._is_read = True
         try:
             await self._acknowledge()
-            read = commands.getjob(self.queue, count=_AT_ONCE, timeout=_READ_S)
+            # Tied: one that is lost with a connection comes again in seconds, not after its lease.
+            read = commands.getjob(self.queue, count=_AT_ONCE, timeout=_READ_S, is_tied=True)
             jobs = await self.client.run(attrs.evolve(read, patience_s=SILENT_S))
             self._take(jobs)
         except NoNodeError as error:

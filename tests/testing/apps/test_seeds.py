@@ -10,6 +10,8 @@ from disque_trio.sim.scenarios.file import load
 from tests.trees import HOME
 
 FOUND: Final = {
+    16: "a result that was lost with its connection counted as on its way until its lease was over",
+    62: "the same as 16",
     31: "whoever waited for a merged job was told late if a node had restarted long before",
     32: "the same as 31",
     59: "a process that stood still renewed leases that had ended, and jobs paid twice",
