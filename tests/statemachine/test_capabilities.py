@@ -121,6 +121,7 @@ def test_what_a_node_cannot_read_it_does_not_get_and_nothing_is_lost(seed: int) 
     assert all(delivered[job] == 1 for job, is_once in accepted.items() if is_once)
 
 
+@pytest.mark.slow
 @pytest.mark.large
 @pytest.mark.parametrize("command", [("SHOW", "KEY", "q", "k"), ("CANCEL", "KEY", "q", "k")])
 def test_questions_about_keys_are_answered_at_once(command: tuple[str, ...]) -> None:

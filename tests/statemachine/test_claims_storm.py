@@ -5,7 +5,7 @@ import pytest
 from tests.statemachine.claiming import Storm
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(12)
 @pytest.mark.large
 @pytest.mark.parametrize("seed", range(12))
 def test_one_job_of_a_key_lives_and_everybody_is_told_its_id(seed: int) -> None:

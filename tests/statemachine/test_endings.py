@@ -355,6 +355,7 @@ def filled(limit: int) -> Rig:
     return rig
 
 
+@pytest.mark.slow
 @pytest.mark.large
 def test_they_take_what_jobs_leave_and_change_no_level() -> None:
     with_them, without = filled(1000), filled(0)

@@ -66,6 +66,7 @@ def test_a_job_that_is_not_chosen_has_no_trace() -> None:
     assert rig.ask("TRACE", "LIST") == []
 
 
+@pytest.mark.slow
 @pytest.mark.large
 def test_all_nodes_choose_the_same_jobs_and_those_that_choose_more_choose_them_too() -> None:
     rig = Rig(config=NONE)

@@ -103,7 +103,7 @@ def test_leases_are_never_more_than_the_limit(seed: int) -> None:
     assert len(found.deliveries) > 20
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(8)
 @pytest.mark.large
 @pytest.mark.parametrize("seed", range(2))
 def test_deliveries_in_any_second_are_within_the_rate(seed: int) -> None:
@@ -116,7 +116,7 @@ def test_deliveries_in_any_second_are_within_the_rate(seed: int) -> None:
     assert len(times) > 20
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(8)
 @pytest.mark.large
 @pytest.mark.parametrize("seed", range(2))
 def test_both_limits_together_hold(seed: int) -> None:

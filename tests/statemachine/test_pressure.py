@@ -174,6 +174,7 @@ def test_under_pressure_idle_queues_go_sooner(wanted: int, limit: int) -> None:
     assert b"large" in rig.node.queues
 
 
+@pytest.mark.slow
 @pytest.mark.large
 def test_many_idle_queues_go_a_few_at_a_time() -> None:
     rig = squeezed(1)

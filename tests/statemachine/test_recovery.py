@@ -211,6 +211,7 @@ def test_ours_may_have_if_the_last_second_can_be_lost() -> None:
     assert rig.ask("ENQUEUE", ONCE) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.large
 def test_one_that_was_delivered_stays_so() -> None:
     flags = BCAST_QUEUED | RECORDED | DELIVERED

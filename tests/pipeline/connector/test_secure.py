@@ -48,6 +48,7 @@ def vault(fleet: Fleet, tmp_path: Path) -> Vault:
     return Vault(server, keys)
 
 
+@pytest.mark.slow
 def test_who_has_the_keys_reads_and_writes(session: Any, vault: Vault, tmp_path: Path) -> None:
     rows = session.range(0, 40, 1, 2).selectExpr("concat('n ', id) as body")
     rows.write.format("disque").mode("append").options(**vault.keys, queue="in").save()
@@ -63,6 +64,7 @@ def test_who_has_the_keys_reads_and_writes(session: Any, vault: Vault, tmp_path:
     assert bodies == Counter(b"n %d" % n for n in range(40))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

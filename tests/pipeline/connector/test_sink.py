@@ -28,6 +28,7 @@ def test_rows_become_jobs(session: Any, cluster: Cluster) -> None:
     assert bodies == Counter(b"n %d" % n for n in range(1000))
 
 
+@pytest.mark.slow
 def test_a_rows_own_columns_come_first(session: Any, cluster: Cluster) -> None:
     frame = session.createDataFrame(
         [
@@ -100,6 +101,7 @@ def test_a_queue_is_not_overwritten(session: Any, cluster: Cluster) -> None:
         save(session.sql("select 'a' as body"), cluster, "overwrite", queue="q")
 
 
+@pytest.mark.slow
 def test_without_a_hold_jobs_are_seen_at_once(session: Any, cluster: Cluster) -> None:
     save(session.sql("select 'now' as body"), cluster, queue="at once", hold=0)
 
@@ -122,6 +124,7 @@ def test_a_stream_of_files_becomes_jobs(session: Any, cluster: Cluster, tmp_path
     assert Counter(int(job.body) for job in drain(cluster, "filled", 200)) == Counter(range(200))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("recognize", ["keys", "notes"])
 def test_a_streams_batch_that_runs_again_adds_nothing(
     session: Any, cluster: Cluster, tmp_path: Path, recognize: str

@@ -66,6 +66,7 @@ def test_a_queue_is_drained_once(session: Any, cluster: Cluster, tmp_path: Path)
     )
 
 
+@pytest.mark.slow
 def test_a_stream_has_the_event_times_that_a_table_has(
     session: Any, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_stream_has_the_event_times_that_a_table_has(
     assert all(isinstance(each, datetime) for each in created.values())
 
 
+@pytest.mark.slow
 def test_windows_of_event_time_count_jobs(session: Any, cluster: Cluster, tmp_path: Path) -> None:
     add(cluster, "windows", [str(n) for n in range(30)])
     frame = stream(session, cluster, "windows").withWatermark("created", "10 minutes")
@@ -94,6 +96,7 @@ def test_windows_of_event_time_count_jobs(session: Any, cluster: Cluster, tmp_pa
     assert all(row["window"].start <= datetime.now() for row in rows)
 
 
+@pytest.mark.slow
 def test_a_batch_that_runs_again_has_the_same_event_times(
     session: Any, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -264,6 +267,7 @@ def test_a_cluster_out_of_reach_is_named(session: Any, cluster: Cluster, tmp_pat
         query.awaitTermination()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_source_is_refused(
     session: Any, cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_night_of_seeds_ends_in_a_report(
     assert not re.search(r"(src|href)=|url\(|@import", page), "it needs nothing else"
 
 
+@pytest.mark.slow
 def test_a_live_clusters_traces_tell_latency_and_duplicates(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

@@ -68,6 +68,7 @@ def test_the_stages_of_latency_are_in_order(duck: Duck) -> None:
     assert len(found) > 2
 
 
+@pytest.mark.slow
 def test_the_report_has_the_same_figures(spark: Any, lake: Lake, tmp_path: Path) -> None:
     keeping = store(tmp_path)
     for seed in range(4):

@@ -59,6 +59,7 @@ def test_a_delivery_that_is_repeated_has_the_cause_that_the_judge_finds(
     assert any(found.values())
 
 
+@pytest.mark.slow
 def test_duplicates_of_two_holders_in_a_run_without_faults_are_no_violation(
     spark: Any, tmp_path: Path
 ) -> None:
