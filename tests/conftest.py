@@ -26,11 +26,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 class _OneOfEach(LoadScopeScheduling):  # type: ignore[misc]
     """Each test goes to whoever is free, but those of a file that shares a browser or a cluster to
-    one process, and the files that share a Spark."""
+    one process, and the files that share a Spark, or the syntax trees of all files."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith("tests/pipeline/"):
             return "tests/pipeline/"
+        if nodeid.startswith(("tests/test_layers", "tests/test_style", "tests/test_tidy")):
+            return "tests/trees"
         if nodeid.startswith(("tests/web/chromium/", "tests/cluster/")):
             return nodeid.partition("::")[0]
         return nodeid

@@ -63,7 +63,7 @@ def drain(client: Client, queue: str, wanted: int) -> Counter[JobId]:
 # Joining.
 
 
-@pytest.mark.sample(2)
+@pytest.mark.slow
 def test_seven_nodes_find_each_other_through_one_meet_each(seven: Cluster) -> None:
     everyone = sorted(server.id for server in seven.servers)
 
@@ -227,7 +227,7 @@ def test_acks_without_jobs_vanish_when_the_only_other_node_is_forgotten(fleet: F
 # Federation.
 
 
-@pytest.mark.sample(2)
+@pytest.mark.slow
 def test_a_thousand_jobs_spread_over_all_nodes_are_drained_from_one(seven: Cluster) -> None:
     for server in seven.servers:
         server.client.call("DEBUG", "FLUSHALL")

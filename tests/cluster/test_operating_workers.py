@@ -46,6 +46,7 @@ def states(server: Server, name: str) -> list[str]:
     return [each["state"] for each in workers(server, "list") if each["name"] == name]
 
 
+@pytest.mark.slow
 def test_workers_are_listed_and_shown_from_any_node(shop: Shop, pair: Cluster) -> None:
     worker = shop.start("shop", "--name", "ada", "-c", "3")
     shop.add("letter", 600)

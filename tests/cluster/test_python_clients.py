@@ -171,6 +171,7 @@ def test_a_forked_process_leaves_the_connections_of_its_parent_alone(server: Ser
         assert client.ackjob(job_id) == 1
 
 
+@pytest.mark.slow
 def test_a_frozen_node_is_given_up_for_another(fleet: Fleet) -> None:
     cluster = fleet.cluster(2, "--cluster-node-timeout", "15000")
     first, second = cluster.servers

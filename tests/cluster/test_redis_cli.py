@@ -146,6 +146,7 @@ def test_scripts_are_a_clear_error(cli: Cli, tmp_path: Path) -> None:
     assert "there are no scripts here" in cli.out("--eval", str(script))
 
 
+@pytest.mark.slow
 def test_it_measures_and_watches(cli: Cli) -> None:
     assert re.search(r"^\d+ \d+ \d", cli.watch("--latency", "--raw", "-i", "0.1", until=r"\n"))
     assert cli.watch("--stat", "-i", "0.1", until=r"(?m)^\d+ .*\d+\s*\n")

@@ -25,7 +25,7 @@ def change(shop: Shop, text: str) -> None:
     (shop.directory / "shop.py").write_text(text)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_changed_file_starts_the_worker_anew_after_its_jobs(shop: Shop, processes: str) -> None:
     worker = shop.start("shop", "--reload", "-p", processes)

@@ -46,7 +46,7 @@ def holders(rows: list[Row]) -> set[str]:
     return found
 
 
-@pytest.mark.sample(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("after", ["0", "600"])
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_node_that_comes_later_gets_one(after: str, *, restarts: bool) -> None:

@@ -38,6 +38,7 @@ def test_a_handler_starts_when_its_node_has_been_told(kind: str) -> None:
     assert told == [[[b"BEGIN", id_of(1) + TOKEN]]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_handler_starts_also_if_its_node_cannot_be_told(kind: str) -> None:
     node = PlayedNode(features=(*FEATURES, b"tied", b"held"))

@@ -229,7 +229,7 @@ def test_processes_that_only_begin_end_with_the_sweep(small: str, tmp_path: Path
         sweep.communicate(timeout=30)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_the_processes_of_a_sweep_end_with_it(
     small: str, tmp_path: Path, how: signal.Signals

@@ -69,7 +69,7 @@ def test_one_that_is_added_after_the_flow_was_cancelled_is_found(held_at: int, c
     assert len(found(history)) == count
 
 
-@pytest.mark.sample(6)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["flows", "flows-calm"])
 @pytest.mark.parametrize("seed", [2, 3, 4])
 def test_flows_keep_their_promises(name: str, seed: int) -> None:

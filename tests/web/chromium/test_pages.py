@@ -42,6 +42,7 @@ async def each_page(tab: Tab, fake: Fake) -> AsyncIterator[str]:
         yield title
 
 
+@pytest.mark.slow
 async def test_every_page_has_its_heading_and_names_for_all_that_can_be_used(
     tab: Tab, fake: Fake
 ) -> None:
