@@ -78,7 +78,7 @@ def circles(graph: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 @cache
-def graph() -> Mapping[str, set[str]]:
+def all_imports() -> Mapping[str, set[str]]:
     """Which files each imports. Made by the first test that asks, as all files are parsed."""
     return {name: set(imported(path)) - {name} for name, path in FILES.items()}
 
@@ -94,14 +94,14 @@ def rung(name: str) -> int | None:
 
 
 def test_no_two_files_import_each_other() -> None:
-    assert circles(graph()) == []
+    assert circles(all_imports()) == []
 
 
 @pytest.mark.parametrize("length", [2, 3, 17])
 def test_a_circle_is_found(length: int) -> None:
     knot = {f"disque_trio.{each}": [f"disque_trio.{(each + 1) % length}"] for each in range(length)}
 
-    assert circles({**graph(), **knot}) == sorted(knot)
+    assert circles({**all_imports(), **knot}) == sorted(knot)
 
 
 def test_an_import_for_type_checking_counts(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_an_import_for_type_checking_counts(tmp_path: Path) -> None:
 def test_arrows_run_down_only(name: str) -> None:
     height = rung(name)
     assert height is not None
-    for other in graph()[name]:
+    for other in all_imports()[name]:
         below = rung(other)
         assert below is None or below <= height, f"{name} imports {other}"
 
@@ -129,7 +129,7 @@ def test_every_file_of_the_package_is_on_a_rung() -> None:
 
 @pytest.mark.parametrize("name", ["disque_trio", "disque_trio.sim", "disque_trio.sim.engines"])
 def test_an_init_that_is_on_no_rung_imports_nothing_of_the_package(name: str) -> None:
-    assert not [each for each in graph()[name] if each.startswith("disque_trio")]
+    assert not [each for each in all_imports()[name] if each.startswith("disque_trio")]
 
 
 def test_each_folder_says_what_lives_there() -> None:
@@ -138,6 +138,6 @@ def test_each_folder_says_what_lives_there() -> None:
 
 
 def test_nothing_is_above_the_benchmarks_and_tests() -> None:
-    for name, others in graph().items():
+    for name, others in all_imports().items():
         if name.startswith("disque_trio"):
             assert not any(other.startswith(("tests", "benchmarks")) for other in others), name

@@ -1,7 +1,7 @@
 """The syntax trees of the package, for what tests promise of the code itself."""
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
@@ -30,13 +30,14 @@ def tree(path: Path) -> ast.Module:
 
 
 def of_each(
-    cases: Iterable[Case], name: Callable[[Case], str]
+    cases: Sequence[Case], name: Callable[[Case], str]
 ) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
     """One test that checks each case, and names all that are wrong. As tests of their own, nine
     checks of a thousand files take longer to be collected than to be run."""
 
     def decorate(check: Callable[[Case], None]) -> Callable[[], None]:
         def test() -> None:
+            assert cases, "there is nothing to check"
             wrong = {}
             for case in cases:
                 try:

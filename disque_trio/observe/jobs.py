@@ -271,8 +271,8 @@ def _later_row(job: JobDetails, now: float) -> Json:
     }
 
 
-async def _checkpoints(survey: Survey) -> int:
-    """Jobs that have checkpoints of others: they are delayed, and never due."""
+async def _notes(survey: Survey) -> int:
+    """Jobs that are notes beside others: they are delayed, and never due."""
 
     async def ask(node: Address) -> list[int]:
         stats = given(*await survey.client.ask(node, [commands.qstat(NOTES)]))
@@ -298,7 +298,7 @@ async def later(survey: Survey) -> tuple[Json, dict[str, str]]:
             fits=_is_later,
             is_once=False,
         )
-        total -= await _checkpoints(survey)
+        total -= await _notes(survey)
     now = time.time() + survey.clock_ms / 1000
     copies = sorted((_later_row(each, now) for each in found.items), key=_due_first)
     waiting = {row["id"]: row for row in reversed(copies)}  # of several copies the first due

@@ -7,7 +7,6 @@ node has counted. If the job comes again with more deliveries and no other answe
 brought none (decision 165).
 """
 
-import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, Self
@@ -17,16 +16,15 @@ import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker import notes
+from disque_trio.worker import codec, notes
 from disque_trio.worker.context import Job
+from disque_trio.worker.engine import words
 from disque_trio.worker.engine.records import Dead, Done, Outcome, Start
 from disque_trio.worker.engine.suspects import proven
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.exceptions import Snooze
 from disque_trio.worker.protocol import Run
 
-UNIQUE: Final = b"unique"
-"""The feature of nodes that keep notes."""
 PATIENCE_S: Final = 5.0
 """How long the end of a note may take when its job has ended."""
 WAIT_S: Final = 5.0
@@ -44,17 +42,6 @@ class Trial:
     answers: int
     """Failures and snoozes."""
 
-    @classmethod
-    def of(cls, note: bytes) -> Self | None:
-        """As it was written; None if this is something else."""
-        try:
-            match json.loads(note):
-                case {"crashes": int(crashes), "deliveries": int(most), "answers": int(answers)}:
-                    return cls(crashes, most, answers)
-        except ValueError:
-            pass
-        return None
-
     def next(self, start: Start) -> Self:
         """The trial of this delivery."""
         most, answers = start.additional_deliveries, _answers(start)
@@ -62,8 +49,19 @@ class Trial:
         return type(self)(self.crashes + had_none, most, answers)
 
 
+_read: Final = codec.body_reader(Trial)
+
+
 def _answers(start: Start) -> int:
     return start.nacks + start.snoozes
+
+
+def trial_of(note: bytes | None, start: Start) -> Trial:
+    """That of a delivery, after the one that was noted, if it was."""
+    with suppress(*codec.BAD_INPUT):  # a note of something else
+        if note is not None:
+            return _read(note).next(start)
+    return Trial(0, start.additional_deliveries, _answers(start))
 
 
 @attrs.define(eq=False)
@@ -77,18 +75,15 @@ class _Trials:
         """Note that the job begins alone; how many of its trials brought no answer. Raises `Snooze`
         if no node can be asked."""
         start = job.run.start
-        if not job.run.has(UNIQUE):
+        if not job.run.has(words.UNIQUE):
             return proven(start.additional_deliveries)
         key = f"{job.id}/trials"
         try:
-            found = await notes.find(self.enqueuer, key)
-            last = None if found is None else Trial.of(found)
-            first = Trial(0, start.additional_deliveries, _answers(start))
-            trial = first if last is None else last.next(start)
+            trial = trial_of(await notes.find(self.enqueuer, key), start)
             self._note = await notes.keep(
                 self.enqueuer,
                 key,
-                json.dumps(attrs.asdict(trial)).encode(),
+                codec.write(trial, "json"),
                 seconds=notes.life_of(job.run),
                 replicate=job.copies.replicate,
                 sync=1,

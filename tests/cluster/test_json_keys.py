@@ -15,7 +15,6 @@ def today(pair: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Outputs:
     return printed(pair, tmp_path_factory.mktemp(f"q-{uuid.uuid4().hex[:8]}"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("recorded", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_keys_that_a_release_has_printed_are_still_printed(recorded: Path, today: Outputs) -> None:
     released: Outputs = json.loads(recorded.read_text())

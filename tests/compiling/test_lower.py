@@ -226,7 +226,6 @@ def statements(source: str) -> list[tuple[str, int]]:
     ]
 
 
-@pytest.mark.slow
 def test_every_statement_of_the_package_stays_on_its_line() -> None:
     sources = {module_name(path): (PACKAGE / f"{path}.py").read_text() for path in compiled()}
     lowered = lower_all(sources)

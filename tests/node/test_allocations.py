@@ -13,7 +13,6 @@ import pytest
 CHECKS = Path(__file__).with_name("allocations.py")
 
 
-@pytest.mark.slow
 @pytest.mark.pure
 @pytest.mark.skipif(find_spec("_testcapi") is None, reason="this Python has no _testcapi")
 def test_wherever_memory_ends_nothing_is_half_done() -> None:

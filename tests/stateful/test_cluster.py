@@ -11,7 +11,7 @@ from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.testing import ClusterStateMachine, plans, verdict_of
 
 QUICK = settings(
-    max_examples=10,
+    max_examples=25,
     stateful_step_count=25,
     deadline=None,
     derandomize=True,
@@ -22,12 +22,16 @@ ClusterStateMachine.TestCase.settings = QUICK
 TestCluster = ClusterStateMachine.TestCase
 
 
-@settings(QUICK, max_examples=15)
-@given(plan=plans())
-def test_whatever_the_plan_the_judge_is_content(plan: Plan) -> None:
-    verdict = verdict_of(plan)
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("examples", [15, 40])
+def test_whatever_the_plan_the_judge_is_content(examples: int) -> None:
+    @settings(QUICK, max_examples=examples)
+    @given(plan=plans())
+    def whatever(plan: Plan) -> None:
+        verdict = verdict_of(plan)
+        assert verdict.ok, verdict.violations
 
-    assert verdict.ok, verdict.violations
+    whatever()
 
 
 def test_without_hypothesis_the_error_says_what_to_install(

@@ -8,10 +8,10 @@ import pytest
 from disque_trio.statemachine.base import ACKED, QUEUED
 from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.kit import Sim
-from disque_trio.worker import App, Snooze, current_job
+from disque_trio.worker import App, Snooze, codec, current_job
 from disque_trio.worker.engine.records import Start
 from disque_trio.worker.options import NOTES
-from disque_trio.worker.trials import Trial
+from disque_trio.worker.trials import Trial, trial_of
 
 app = App("disque://127.0.0.1:1")
 RUNS: list[int] = []
@@ -148,9 +148,11 @@ def start(deliveries: int, nacks: int = 0, snoozes: int = 0) -> Start:
 def test_a_trial_brought_no_answer_if_the_job_comes_again_with_one_more_delivery_alone(
     again: Start, crashes: int
 ) -> None:
-    assert Trial(1, 2, 0).next(again).crashes == crashes
+    noted = codec.write(Trial(1, 2, 0), "json")
+
+    assert trial_of(noted, again).crashes == crashes
 
 
 @pytest.mark.parametrize("note", [b"", b"{", b"[]", b'{"crashes": "1"}', b"\xff", b"null"])
-def test_a_note_of_something_else_is_none(note: bytes) -> None:
-    assert Trial.of(note) is None
+def test_after_a_note_of_something_else_the_count_begins_anew(note: bytes) -> None:
+    assert trial_of(note, start(4)) == trial_of(None, start(4)) == Trial(0, 4, 0)

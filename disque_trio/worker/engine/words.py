@@ -32,6 +32,7 @@ BURY: Final = b"dead-letters"
 LONG_WAITS: Final = b"long-waits"
 LAST_ERROR: Final = b"last-error"
 RESULTS: Final = b"results"
+UNIQUE: Final = b"unique"
 
 TRANSIT: Final[Micros] = 50 * MILLI
 """How long a reply may have been under way."""

@@ -57,7 +57,6 @@ async def test_it_is_served(nursery: trio.Nursery) -> None:
     assert document == json.loads(json.dumps(made()))
 
 
-@pytest.mark.slow
 def test_a_tester_who_knows_the_document_alone_finds_no_failure(tmp_path: Path) -> None:
     """schemathesis: valid and invalid requests of each kind; statuses, types and schemas of the
     answers."""

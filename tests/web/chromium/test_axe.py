@@ -42,7 +42,7 @@ async def sized(tab: Tab, width: int, theme: str) -> None:
     await tab.ask("Emulation.setDeviceMetricsOverride", **size)
 
 
-@pytest.mark.slow
+@pytest.mark.sample(4)
 @SIZES
 async def test_no_page_breaks_a_rule(tab: Tab, fake: Fake, width: int, theme: str) -> None:
     await sized(tab, width, theme)

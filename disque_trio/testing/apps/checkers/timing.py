@@ -86,7 +86,13 @@ def check_crashes(history: History) -> None:
             last = [run for run in job.runs if run.job == id]
             if at is None or any(run.outcome == "dead" for run in last):
                 continue
-            unanswered = sum(_is_unanswered(history, run, at) for run in last)
+            is_calm = history.is_calm(job.added_at or 0, at, at_nodes=True)
+            unanswered = sum(
+                run.ended_at is None
+                or run.outcome == "interrupted"
+                or (not is_calm and _is_unanswered(history, run, at))
+                for run in last
+            )
             if unanswered < job.task.max_crashes:
                 text = (
                     f"{job.name} is dead; no run of it has asked for that,"
