@@ -22,7 +22,7 @@ from disque_trio.client.connection import Connection
 from disque_trio.client.errors import BusyError, ConnectionFailedError, DisqueError, LostError
 from disque_trio.client.methods import blocking
 from disque_trio.client.nodes import SILENT_S, NoNodeError
-from disque_trio.client.settings import PROBE_S, WINDOW
+from disque_trio.client.settings import EARLY_S, PROBE_S, WINDOW
 from disque_trio.statemachine.base import Reply
 
 Result = TypeVar("Result")
@@ -77,6 +77,16 @@ class BlockingClient(ClusterClient):
     def run(self, command: Command[Result], *, first: Address | None = None) -> Result:
         """Run a command on the first node that supports it, and return its result
         (`Client.run`)."""
+        waited_s = 0.0
+        while True:
+            part, began = command.part(waited_s), time.monotonic()
+            result = self._run(part, first)
+            waited_s += part.wait_s
+            is_early = time.monotonic() - began < part.wait_s - EARLY_S
+            if result or is_early or waited_s >= command.wait_s:
+                return result
+
+    def _run(self, command: Command[Result], first: Address | None) -> Result:
         attempts = self.nodes.attempts(
             time.monotonic(),
             is_repeatable=command.is_repeatable,

@@ -26,7 +26,7 @@ from disque_trio.client.link import LET_GO_S, Link
 from disque_trio.client.methods import method
 from disque_trio.client.nodes import SILENT_S
 from disque_trio.client.records import Job
-from disque_trio.client.settings import WINDOW
+from disque_trio.client.settings import EARLY_S, WINDOW
 from disque_trio.client.streams import Connect
 from disque_trio.client.watched import watching
 from disque_trio.statemachine.base import Reply
@@ -83,10 +83,20 @@ class Client(ClusterClient):
     async def run(self, command: Command[Result], *, first: Address | None = None) -> Result:
         """Run a command on the first node that supports it, and return its result.
 
-        The node `first` is tried before the others. Raises `RefusedError` if the node refuses the
-        command, `NoNodeError` if no node answers, and `LostError` if the connection broke during a
-        command that must not be repeated.
+        The node `first` is tried before the others. A long wait is asked for in parts. Raises
+        `RefusedError` if the node refuses the command, `NoNodeError` if no node answers, and
+        `LostError` if the connection broke during a command that must not be repeated.
         """
+        waited_s = 0.0
+        while True:
+            part, began = command.part(waited_s), anyio.current_time()
+            result = await self._run(part, first)
+            waited_s += part.wait_s
+            is_early = anyio.current_time() - began < part.wait_s - EARLY_S
+            if result or is_early or waited_s >= command.wait_s:
+                return result
+
+    async def _run(self, command: Command[Result], first: Address | None) -> Result:
         attempts = self.nodes.attempts(
             anyio.current_time(),
             is_repeatable=command.is_repeatable,

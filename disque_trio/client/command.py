@@ -8,6 +8,7 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.refusals import BadReplyError, refused
+from disque_trio.client.settings import PART_S
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.statemachine.joboptions import decimals
 
@@ -45,11 +46,20 @@ class Command(Generic[Result]):
     """Does it need a node that holds the job? Then others are asked if one answers NOJOB."""
     hears_failures: bool = False
     """Does `meaning` judge errors of the node, too?"""
+    for_wait: "Callable[[float], Command[Result]] | None" = None
+    """The same command with another wait, if a long wait may be asked for in parts."""
 
     @property
     def name(self) -> str:
         """The command's name."""
         return self.words[0].decode(errors="backslashreplace")
+
+    def part(self, waited_s: float) -> "Command[Result]":
+        """What to ask next after so much of the wait. A node that answers within `PART_S` is known
+        to be alive; one that hangs would be waited for as long as the whole wait."""
+        if self.for_wait is None or self.wait_s <= PART_S:
+            return self
+        return self.for_wait(min(self.wait_s - waited_s, PART_S))
 
     def words_for(self, known: Container[str]) -> tuple[bytes, ...]:
         """The words for a node with these features."""

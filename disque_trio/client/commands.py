@@ -118,11 +118,11 @@ def getjob(
     """GETJOB: return up to `count` jobs.
 
     It waits up to `timeout` seconds for the first one; None is no limit, 0 does not wait. If the
-    node fails meanwhile, the wait starts anew at the next one. `with_meta` is WITHMETA: each job
-    has its `meta` with a token. `is_tied` is TIED: the lease also ends when the client closes.
-    `is_held` is HELD, and requires TIED: the jobs begin with `begin`. A node that does not support
-    all of these gets none of them. Jobs that arrive while the task of an asynchronous client is
-    cancelled are released.
+    node fails or hangs meanwhile, the wait starts anew at the next one. `with_meta` is WITHMETA:
+    each job has its `meta` with a token. `is_tied` is TIED: the lease also ends when the client
+    closes. `is_held` is HELD, and requires TIED: the jobs begin with `begin`. A node that does not
+    support all of these gets none of them. Jobs that arrive while the task of an asynchronous
+    client is cancelled are released.
     """
     if not queues:
         raise ValueError("getjob needs the name of a queue")
@@ -137,6 +137,14 @@ def getjob(
         wait_s=span(timeout),
         features=features,
         plain=(*plain, *behind),
+        for_wait=lambda wait_s: getjob(
+            *queues,
+            count=count,
+            timeout=wait_s,
+            with_meta=with_meta,
+            is_tied=is_tied,
+            is_held=is_held,
+        ),
     )
 
 
@@ -309,6 +317,7 @@ def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | No
         features=("waitjob-nohang",) if timeout == 0 else (),
         plain=waiting,
         is_sought=True,
+        for_wait=lambda wait_s: waitjob(job, timeout=wait_s),
     )
 
 
@@ -323,6 +332,7 @@ def waitresult(job: Job | str, *, timeout: float | None = None) -> Command[JobRe
             replies.maybe(replies.job_result),
             wait_s=command.wait_s,
             is_sought=True,
+            for_wait=lambda wait_s: waitresult(job, timeout=wait_s),
         )
     )
 

@@ -6,6 +6,10 @@ DEFAULT_URL: Final = "disque://127.0.0.1:7711"
 CONNECT_TIMEOUT_S: Final = 5.0
 PATIENCE_S: Final = 10.0
 """How long a reply may take, besides the time that the node was asked to wait."""
+PART_S: Final = 30.0
+"""The longest wait that GETJOB and WAITJOB ask for at once; longer ones are asked for in parts."""
+EARLY_S: Final = 1.0
+"""A part that ended sooner than asked for was ended by CLIENT UNBLOCK, and no other follows."""
 WINDOW: Final = 128
 """Requests of `run_all` that are under way at the same time: as many ADDJOBs of a client wait."""
 KEEPALIVE_S: Final = 15

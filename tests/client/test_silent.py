@@ -22,13 +22,15 @@ REST_S: Final = 0.2
 
 def hung(id: bytes = b"a") -> dict[bytes, Any]:
     """A node that has answered the greeting, and nothing after that but PING."""
-    return {b"HELLO": [[1, 40 * id]], b"QLEN": SILENT, b"ADDJOB": SILENT, b"WAITJOB": SILENT}
+    names = (b"QLEN", b"ADDJOB", b"GETJOB", b"WAITJOB")
+    return {b"HELLO": [[1, 40 * id]], **dict.fromkeys(names, SILENT)}
 
 
 WELL: Final[Answers] = {
     b"HELLO": [[1, 40 * b"b"]],
     b"QLEN": [7],
     b"ADDJOB": [Status(ID.encode())],
+    b"GETJOB": [[[b"q", ID.encode(), b"body", b"nacks", 0, b"additional-deliveries", 0]]],
     b"WAITJOB": [None],
 }
 
@@ -175,3 +177,58 @@ def test_the_timeout_of_a_result_bounds_the_wait(
         with app.blocking.client, pytest.raises(NoResultError):
             app.blocking.result(ID, timeout=0.3)
         assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("timeout", [None, 100])
+def test_a_wait_for_jobs_without_a_limit_leaves_a_silent_node(
+    kind: str, timeout: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("disque_trio.client.command.PART_S", 0.1)
+    with fake_node(hung()) as silent, fake_node(WELL) as well:
+
+        async def conversation(client: Any) -> None:
+            [job] = await client.getjob("q", timeout=timeout)
+            assert job.id == ID
+            assert names(silent) == [b"GETJOB"]
+
+        talk(kind, url(silent, well), conversation, patience_s=PATIENCE_S)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_wait_at_a_node_goes_on_part_by_part(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("disque_trio.client.command.PART_S", 0.1)
+    answers = iter([[None], [None], [Status(b"acked")]])
+
+    def in_time() -> Any:
+        time.sleep(0.1)
+        return next(answers)
+
+    with fake_node({**WELL, b"WAITJOB": in_time}) as well:
+
+        async def conversation(client: Any) -> None:
+            assert await client.waitjob(ID) == "acked"
+
+        talk(kind, url(well), conversation)
+        waits = [each[3] for each in well.requests if each[0] == b"WAITJOB"]
+        assert waits == [b"100", b"100", b"100"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wait_that_an_operator_ends_has_ended(kind: str) -> None:
+    with fake_node({**WELL, b"GETJOB": [None]}) as well:
+
+        async def conversation(client: Any) -> None:
+            assert await client.getjob("q") == []
+            assert names(well) == [b"GETJOB"]
+
+        talk(kind, url(well), conversation)
+
+
+def test_the_parts_of_a_wait_are_as_long_as_the_wait() -> None:
+    getjob = commands.getjob("q", timeout=75)
+    assert [getjob.part(waited).wait_s for waited in (0, 30, 60)] == [30, 30, 15]
+    assert commands.getjob("q", timeout=20).part(0).wait_s == 20
+    assert commands.addjob("q", "body", timeout=75).part(0).wait_s == 75
