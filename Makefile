@@ -152,8 +152,8 @@ spec: $(STAMP) ## checks the specification in docs/spec with TLC, and holds seed
 soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster
 
-chaos: $(STAMP) ## MINUTES (10) of kills, cuts and slow links at five real nodes, judged by what their clients saw; SEED=
-	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+chaos: $(STAMP) ## MINUTES (10) of kills, power cuts, lost packets and cuts at five real nodes, judged by what their clients saw; SEED= PROXIES=1
+	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(PROXIES),--proxies)
 
 roll: $(STAMP) ## rolls a cluster from the commit OLD (85a2abcb) to this version and back, under load
 	$(BIN)/python -m tests.rolling $(or $(OLD),85a2abcb)

@@ -1,7 +1,10 @@
-"""`make chaos MINUTES=10`: five real nodes with append-only files, whose links run through proxies.
-They are killed, stopped, cut off and slowed under load, and judged by what their clients saw."""
+"""`make chaos MINUTES=10`: five real nodes with append-only files, each on a machine of its own: a
+network namespace, a disk and a clock. They are killed, stopped, cut off, slowed and robbed of power
+under load, and judged by what their clients saw. Where namespaces are not possible, links run
+through proxies."""
 
 import argparse
+import os
 import random
 import shutil
 import sys
@@ -14,7 +17,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from disque_trio.cli.sim import main as sim
+from disque_trio.sim.engines.tcp import addresses
+from tests.chaos import switch
+from tests.chaos.faults import MachineFaults, ProxyFaults
+from tests.chaos.machine import Shims
 from tests.chaos.running import SETTLE_S, SLACK_S, Chaos, Result
+from tests.chaos.switch import Switch
+from tests.chaos.ways import Ways
+from tests.cluster.power import library
 
 
 def main() -> int:
@@ -24,15 +34,25 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=5, help="how many (5)")
     parser.add_argument("--seed", type=int, help="of faults and load (drawn)")
     parser.add_argument("--keep", action="store_true", help="keep the files of a run that passed")
+    parser.add_argument("--proxies", action="store_true", help="no namespaces")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    seed = random.randrange(1 << 32) if options.seed is None else options.seed
     console = Console()
+    lacks = "" if options.inside or options.proxies else _lacks()
+    if not (options.inside or options.proxies or lacks):
+        words = [sys.executable, "-m", "tests.chaos", *sys.argv[1:], "--inside"]
+        os.execvp(switch.ENTER[0], [*switch.ENTER, f'{switch.PREPARE} && exec "$0" "$@"', *words])
+    seed = random.randrange(1 << 32) if options.seed is None else options.seed
     directory = Path(tempfile.mkdtemp(prefix="disque-chaos-"))
+    if options.inside:
+        where, chaos = "namespaces", _on_machines(directory, seed, options.nodes)
+    else:
+        where, chaos = "proxies", _behind_proxies(directory, seed, options.nodes)
     console.print(
-        f"seed {seed}, {options.nodes} nodes behind user-space proxies, files in {directory}",
+        f"{lacks}seed {seed}, {options.nodes} nodes, links through {where}, files in {directory}",
         highlight=False,
     )
-    result = _run(console, Chaos(directory, seed, options.nodes), 60 * options.minutes)
+    result = _run(console, chaos, 60 * options.minutes)
     console.print(_table(result))
     limits = ("--settle", f"{SETTLE_S:g}", "--slack", f"{SLACK_S:g}")
     status = sim(["judge", *limits, str(result.history)])
@@ -44,6 +64,22 @@ def main() -> int:
     if not options.keep:
         shutil.rmtree(directory)
     return 0
+
+
+def _lacks() -> str:
+    """Why nodes cannot have machines of their own."""
+    if not switch.is_possible():
+        return "no namespaces or TUN devices here (unshare, nsenter, ip, /dev/net/tun): "
+    return "" if library.is_possible() else "no C compiler here, so no power cuts and clocks: "
+
+
+def _on_machines(directory: Path, seed: int, nodes: int) -> Chaos:
+    shims = Shims.made(directory)
+    return Chaos(directory, seed, Switch(nodes, shims, seed), MachineFaults)
+
+
+def _behind_proxies(directory: Path, seed: int, nodes: int) -> Chaos:
+    return Chaos(directory, seed, Ways(addresses.find(nodes), nodes, seed), ProxyFaults)
 
 
 def _run(console: Console, chaos: Chaos, seconds: float) -> Result:

@@ -7,16 +7,15 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from disque_trio.client import Recorder
-from disque_trio.sim.engines.tcp import addresses
 from tests.chaos.faults import Faults
-from tests.chaos.ways import Ways
+from tests.chaos.links import Links
 from tests.cluster.histories import Crowd
-from tests.cluster.processes import NODE_TIMEOUT, Cluster, Server
+from tests.cluster.processes import NODE_TIMEOUT, Cluster
 
 SETTLE_S: Final = 10.0
 """So long after a round of faults the cluster may need to be calm."""
@@ -28,8 +27,9 @@ MOST_AT_ONCE: Final = 3
 LONGEST_S: Final = 6.0
 OPTIONS: Final = (
     *("--cluster-node-timeout", str(NODE_TIMEOUT), "--loglevel", "notice"),
-    *("--appendonly", "yes", "--appendfsync", "everysec"),
+    *("--appendonly", "yes"),
 )
+"""Links add `--appendfsync`."""
 Say = Callable[[str], object]
 
 
@@ -50,24 +50,24 @@ class Chaos:
 
     directory: Path
     seed: int
-    nodes: int = 5
+    links: Links
+    faults_of: Callable[[Cluster, Any, Recorder, random.Random], Faults[Any]]
     say: Say = lambda _: None
     """Gets what goes on now."""
     round_s: float = ROUND_S
     calm_s: float = CALM_S
     settle_s: float = SETTLE_S
-    faults: Counter[str] = attrs.Factory(Counter)
+    counts: Counter[str] = attrs.Factory(Counter)
     rounds: int = 0
 
     def run(self, until: float) -> Result:
         """Rounds until then, by `time.monotonic`; one at least."""
-        found = addresses.find(self.nodes)
         recorder = Recorder(self.directory / "history.jsonl", has_all_faults=True)
-        servers = [
-            Server(self.directory / f"n{n}", OPTIONS, port=found.port, host=found.own(n))
-            for n in range(1, self.nodes + 1)
-        ]
-        with Ways(found, self.nodes, self.seed) as ways:
+        with self.links as links:
+            servers = [
+                links.server(number, self.directory / f"n{number}", OPTIONS)
+                for number in range(1, links.nodes + 1)
+            ]
             try:
                 self.say("start")
                 cluster = Cluster(servers)
@@ -75,23 +75,22 @@ class Chaos:
                     server.start()
                 for server in servers:
                     server.wait()
-                for number in range(2, self.nodes + 1):
-                    address = found.seen(number)
-                    servers[0].client.call("CLUSTER", "MEET", address, found.port)
+                for number in range(2, links.nodes + 1):
+                    servers[0].client.call("CLUSTER", "MEET", *links.seen(number))
                 cluster.wait()
-                faults = Faults(cluster, ways, recorder, random.Random(self.seed))
+                faults = self.faults_of(cluster, links, recorder, random.Random(self.seed))
                 self._load(Crowd(cluster, recorder, self.seed), faults, until)
             finally:
                 complaints = [complaint for server in servers for complaint in server.close()]
         recorder.close()
         return Result(
-            faults=self.faults,
+            faults=self.counts,
             rounds=self.rounds,
             history=recorder.path,
             complaints=complaints,
         )
 
-    def _load(self, crowd: Crowd, faults: Faults, until: float) -> None:
+    def _load(self, crowd: Crowd, faults: Faults[Any], until: float) -> None:
         crowd.start()
         try:
             while not self.rounds or time.monotonic() < until:
@@ -107,7 +106,7 @@ class Chaos:
         finally:
             crowd.stop()
 
-    def _suffer(self, faults: Faults) -> None:
+    def _suffer(self, faults: Faults[Any]) -> None:
         """Some faults at once, which begin and end at different times."""
         rng, end = faults.rng, time.monotonic() + self.round_s
         active: list[tuple[float, str, ExitStack]] = []
@@ -119,7 +118,7 @@ class Chaos:
                 if len(active) < MOST_AT_ONCE:
                     stack = all_of_them.enter_context(ExitStack())
                     if kind := faults.begin(stack):
-                        self.faults[kind] += 1
+                        self.counts[kind] += 1
                         active.append((now + rng.uniform(0.5, LONGEST_S), kind, stack))
                         self.say(", ".join(kind for _, kind, _ in active))
                 time.sleep(rng.uniform(0.2, 2.0))

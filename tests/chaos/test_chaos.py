@@ -7,6 +7,7 @@ import pytest
 from disque_trio.cli.sim import main
 from disque_trio.cli.sim.outcomes import PASSED
 from disque_trio.sim.engines.tcp import addresses
+from tests.chaos.faults import ProxyFaults
 from tests.chaos.running import OPTIONS, SLACK_S, Chaos
 from tests.chaos.ways import Ways
 from tests.cluster.processes import SOON_S, Cluster, Server, becomes, eventually, flags_of
@@ -47,8 +48,9 @@ def _suspects(server: Server, other: Server) -> bool:
 @pytest.mark.slow
 def test_clients_of_nodes_in_chaos_see_nothing_wrong(tmp_path: Path) -> None:
     said: list[str] = []
+    links = Ways(addresses.find(3), 3, seed=1)
     chaos = Chaos(
-        tmp_path, seed=1, nodes=3, say=said.append, round_s=4, calm_s=1, settle_s=SETTLE_S
+        tmp_path, 1, links, ProxyFaults, said.append, round_s=4, calm_s=1, settle_s=SETTLE_S
     )
 
     result = chaos.run(until=0)

@@ -13,7 +13,7 @@ from disque_trio.client import Recorder
 from disque_trio.sim.engines.tcp import addresses
 from disque_trio.sim.histories.reading import Reader
 from disque_trio.sim.histories.records import Limits
-from tests.chaos.faults import KINDS, Faults
+from tests.chaos.faults import ProxyFaults
 from tests.chaos.ways import Ways
 from tests.cluster.processes import Cluster, Server
 
@@ -55,24 +55,26 @@ def ways() -> Iterator[Ways]:
         yield found
 
 
-def faults(ways: Ways, path: Path, seed: int) -> Faults:
+def faults(ways: Ways, path: Path, seed: int) -> ProxyFaults:
     servers: list[Server] = [Puppet(path, port=1) for _ in range(NODES)]
     recorder = Recorder(path / "h", has_all_faults=True)
-    return Faults(Cluster(servers), ways, recorder, random.Random(seed))
+    return ProxyFaults(Cluster(servers), ways, recorder, random.Random(seed))
 
 
-def trouble(found: Faults) -> list[object]:
+def trouble(found: ProxyFaults) -> list[object]:
     """What is not as it should be."""
-    links = [each for each in map(found.ways.state, LINKS) if each]
+    links = [each for each in map(found.links.state, LINKS) if each]
     servers = found.cluster.servers
     return links + [each for each in servers if isinstance(each, Puppet) and each.state != "up"]
 
 
-@pytest.mark.parametrize("kind", [each for each in KINDS if each not in ("half-open", "rate")])
+@pytest.mark.parametrize(
+    "kind", [each for each in ProxyFaults.kinds if each not in ("half-open", "rate")]
+)
 def test_a_fault_is_there_until_it_ends(kind: str, ways: Ways, tmp_path: Path) -> None:
     for seed in range(5):
         found = faults(ways, tmp_path, seed)
-        fault = KINDS[kind](found)
+        fault = ProxyFaults.kinds[kind](found)
         assert fault is not None
         assert trouble(found) == []
         with fault:
@@ -88,7 +90,7 @@ def test_faults_may_overlap_and_all_are_recorded(ways: Ways, tmp_path: Path) -> 
             begun += [kind for _ in range(4) if (kind := found.begin(stack))]
 
     assert trouble(found) == []
-    assert set(begun) == set(KINDS)
+    assert set(begun) == set(ProxyFaults.kinds)
     reader = Reader()
     reader.read(str(found.recorder.path))
     assert sorted(each.kind for each in reader.history(Limits()).faults) == sorted(begun)

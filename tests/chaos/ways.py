@@ -7,7 +7,8 @@ own, and faults are carried out there.
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -20,9 +21,9 @@ from disque_trio.sim.engines.tcp.addresses import NodeAddresses
 from disque_trio.sim.engines.tcp.proxies import Proxies
 from disque_trio.sim.model.network import Network
 from disque_trio.sim.scenarios.plan import LinkPlan, Micros
+from tests.chaos.links import Way
+from tests.cluster.processes import Server
 
-Way = tuple[int, int]
-"""From one node to another, numbered from 1."""
 _SECOND: Final[Micros] = 1_000_000
 _PLAIN: Final = LinkPlan()
 
@@ -71,6 +72,21 @@ class Ways:
         self._thread.join()
         if error is None:
             self._check()
+
+    @property
+    def ends(self) -> Sequence[int]:
+        """Nodes alone: clients connect to them directly."""
+        return range(1, self.nodes + 1)
+
+    def server(self, number: int, directory: Path, options: Sequence[str]) -> Server:
+        """A node that has not been started."""
+        host = self.addresses.own(number)
+        options = (*options, "--appendfsync", "everysec")
+        return Server(directory, options, port=self.addresses.port, host=host)
+
+    def seen(self, number: int) -> tuple[str, int]:
+        """Where others reach this node: its proxy."""
+        return self.addresses.seen(number), self.addresses.port
 
     def _check(self) -> None:
         if self._error is not None:

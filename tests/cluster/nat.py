@@ -22,17 +22,22 @@ _NEW_NET: Final = 0x40000000
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def socket_in(namespace: str) -> socket.socket:
-    """A socket that stays in that namespace, whichever the process is in."""
+def enter(namespace: str) -> None:
+    """Let this thread be in that namespace. What it opens stays there, wherever the thread goes."""
     handle = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
     try:
         if _LIBC.setns(handle, _NEW_NET):
             raise OSError(ctypes.get_errno(), f"setns {namespace}")
-        found = socket.socket()
-        found.setblocking(False)
-        return found
     finally:
         os.close(handle)
+
+
+def socket_in(namespace: str) -> socket.socket:
+    """A socket in that namespace."""
+    enter(namespace)
+    found = socket.socket()
+    found.setblocking(False)
+    return found
 
 
 async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -5,15 +5,14 @@ A round or two with the other tests; `make soak` cuts the power as often as `POW
 
 import os
 import random
-import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.cluster.power.disk import RECORDING, Disk, UnrecordedError
+from tests.cluster.power.disk import Disk, UnrecordedError
+from tests.cluster.power.library import RECORDER, compiled, is_possible, recording
 from tests.cluster.processes import DISQUE_TRIO, Fleet, Server
 from tests.cluster.soak.storm import SEED, judge, storm
 
@@ -22,34 +21,19 @@ UNSYNCED_S: Final = {"always": 0.0, "everysec": 3.0}
 """What `everysec` may lose: the last second, and what a sync and a busy machine add."""
 REWRITING: Final = ("--auto-aof-rewrite-min-size", "100kb", "--auto-aof-rewrite-percentage", "20")
 
-pytestmark = pytest.mark.skipif(
-    shutil.which(os.environ.get("CC", "cc")) is None, reason="the recorder needs a C compiler"
-)
+pytestmark = pytest.mark.skipif(not is_possible(), reason="the recorder needs a C compiler")
 
 
 @pytest.fixture(scope="session")
 def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library that records system calls."""
-    library = tmp_path_factory.mktemp("recorder") / "recorder.so"
-    source = Path(__file__).parent / "power/recorder.c"
-    compiler = os.environ.get("CC", "cc")
-    subprocess.run(
-        [compiler, "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", library, source, "-ldl"],
-        check=True,
-    )
-    return library
+    return compiled(RECORDER, tmp_path_factory.mktemp("recorder"))
 
 
 @pytest.fixture
 def recorded(tmp_path: Path, recorder: Path) -> Iterator[Fleet]:
     """Servers whose system calls are recorded."""
-    environment = {
-        "LD_PRELOAD": str(recorder),
-        "POWER_DIRECTORY": ".",
-        "POWER_RECORDING": RECORDING,
-        "POWER_SYNC_US": "2000",
-    }
-    words = (f"{name}={value}" for name, value in environment.items())
+    words = (f"{name}={value}" for name, value in recording(recorder).items())
     fleet = Fleet(tmp_path, ("env", *words, *DISQUE_TRIO))
     try:
         yield fleet

@@ -18,6 +18,8 @@ RECORDING: Final = "recording"
 Entry = tuple[str, int, int, bytes]
 """The kind of a call, its descriptor, its offset, and its data or names."""
 _ENTRY: Final = struct.Struct("<BiqI")
+_CHANGES: Final = "oOruwt"
+"""The kinds that change names or data."""
 _ZEROS: Final = 0.25
 """How often zeros stand in the place of a write: the file had grown before it was written."""
 
@@ -113,11 +115,17 @@ class Disk:
         """The position of the durable state."""
         self._handles: dict[int, Handle] = {}
 
+    def keep(self) -> None:
+        """The process has ended, and the power has not failed: all that it wrote is there."""
+        recording = self._directory / RECORDING
+        if recording.exists():  # else it ended before it began
+            self._replay_all(list(_entries(recording.read_bytes())))
+            recording.unlink()
+        self._handles.clear()
+
     def cut_power(self, rng: random.Random) -> None:
         """Leave what a power cut could have left; the process has been killed."""
-        recording = self._directory / RECORDING
-        self._replay_all(list(_entries(recording.read_bytes())))
-        recording.unlink()
+        self.keep()
         found = rng.choice(self._states[self._settled :])
         for path in self._paths():
             path.unlink()
@@ -125,7 +133,6 @@ class Disk:
             file.lose_power(rng)
             (self._directory / name).write_bytes(file.content)
         self._states, self._settled = [found], 0
-        self._handles.clear()
 
     def _paths(self) -> list[Path]:
         return sorted(path for path in self._directory.iterdir() if path.name not in self._ignored)
@@ -137,7 +144,8 @@ class Disk:
             self._replay(*entry)
         is_right = not self._odd()
         for entry in entries[-1:]:
-            self._replay(*entry)
+            if not (is_right and entry[0] in _CHANGES):
+                self._replay(*entry)
         if not is_right and (odd := self._odd()):
             raise UnrecordedError(f"{', '.join(odd)} in {self._directory}")
 
