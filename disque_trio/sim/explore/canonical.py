@@ -23,6 +23,7 @@ from disque_trio.statemachine.federation import (
 from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.keys import Claim, Kept, Reconciliation, Rule, Search
+from disque_trio.statemachine.limit import Limit, Setting, Share
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.queue import Queue, Supply
 from disque_trio.statemachine.records import Record
@@ -66,6 +67,8 @@ MOMENTS: Final[dict[type, str]] = {
     Job: "expires requeue_at gc_at",
     Kept: "until",
     KeptResult: "until",
+    Limit: "awaited wanted_until known_at slots_until tokens_until asked_at promised_until"
+    " gained_at level_at polled_at woken_at",
     NodeState: "paused_until",
     Peer: "reports",
     PendingAdd: "deadline widen_at",
@@ -74,12 +77,19 @@ MOMENTS: Final[dict[type, str]] = {
     Reconciliation: "until",
     Repair: "failing changed_at again awaited silent trailing",
     Search: "began last_answers",
+    Share: "until heard_at voted_until",
     Supply: "asked_at",
 }
 """Fields that are moments of the monotonic clock, or dictionaries of them."""
 
-DURATIONS: Final[dict[type, str]] = {Demand: "pause", Job: "made delay retry"}
-"""Milliseconds that are compared as they are. A job's creation stamp is set by the scope."""
+DURATIONS: Final[dict[type, str]] = {
+    Demand: "pause",
+    Job: "made delay retry",
+    Limit: "retry",
+    Setting: "epoch period group_period",
+}
+"""Milliseconds that are compared as they are. The scope sets when a job was made; what it asks for
+`before` everything else, such as limits, is always at the same time."""
 
 LEFT_OUT: Final[dict[type, str]] = {
     # Links that tie records together, and what follows from other fields.
@@ -109,7 +119,7 @@ LEFT_OUT: Final[dict[type, str]] = {
 SORTED: Final = frozenset(
     {"known", "asked", "responders", "reports", "answers", "last_answers", "silent", "failing",
      "awaited", "since", "blacklist", "index", "kept", "holders", "confirmed", "members", "targets",
-     "down", "lost"}
+     "down", "lost", "shares"}
 )  # fmt: skip
 """Dictionaries, and tuples of nodes, whose order means nothing."""
 

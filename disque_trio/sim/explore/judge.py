@@ -104,6 +104,13 @@ def served(rules: Rules, change: Change, place: int, reply: Reply) -> JobId:
     return last
 
 
+def taken(rules: Rules, change: Change) -> None:
+    """A client may have got jobs."""
+    most, count = rules.scope.most_taken, sum([life.taken for life in change.lives])
+    if most and count > most:
+        _break(change, f"{count} deliveries, where there may be {most}")
+
+
 def _break(change: Change, text: str) -> None:
     change.broken = change.broken or text
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.sim.explore.canonical import FAR, Canonical, Writer, frozen, numbers_of
-from disque_trio.statemachine import key_cancel, key_ordering
+from disque_trio.statemachine import key_cancel, key_ordering, limiting
 from disque_trio.statemachine.base import (
     CAPABILITIES,
     FAIL,
@@ -42,6 +42,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Event
 from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.keys import Rule
+from disque_trio.statemachine.limit import Setting
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Frame, GossipMessage, Message, singles
 from disque_trio.statemachine.outbox import Outbox
@@ -305,11 +306,16 @@ class Machines:
         return Running(machine, place, self.ids, {}, {}, {})
 
     def begin(
-        self, place: int, journal: Mapping[JobId, Record] = _EMPTY, mono: Millis = START
+        self,
+        place: int,
+        journal: Mapping[JobId, Record] = _EMPTY,
+        mono: Millis = START,
+        settings: Sequence[tuple[bytes, Setting]] = (),
     ) -> Done:
         """Start a node with what its disk has, at this time by its own clock."""
         now = self.now(mono)
         running = self._make(place, now)
+        limiting.restore(running.node, settings)
         running.machine.load(journal.values(), now)
         running.journal.update(journal)
         assert running.machine.loaded(now)
@@ -320,6 +326,11 @@ class Machines:
     def journal_of(self, local: Local, place: int) -> dict[JobId, Record]:
         """What is on the disk of a node."""
         return self.revive(local, place).journal
+
+    def limits_of(self, local: Local, place: int) -> list[tuple[bytes, Setting]]:
+        """The limits in the nodes.conf of a node."""
+        limits = self.revive(local, place).node.limits
+        return [(name, limit.setting) for name, limit in limits.items()]
 
     def revive(self, local: Local, place: int) -> Running:
         """The node of an image."""

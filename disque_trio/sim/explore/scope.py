@@ -81,7 +81,11 @@ class Scope:
     about: str
     nodes: int
     clients: tuple[Client, ...]
+    before: tuple[tuple[str, ...], ...] = ()
+    """Requests to the first node, whose effects all nodes know when the clients come."""
     jobs: tuple[Job, ...] = ()
+    most_taken: int = 0
+    """How often all jobs together may be delivered to clients; 0 is any number."""
     faults: tuple[Fault, ...] = ()
     most_faults: int = 1
     exchangeable: tuple[int, ...] = ()
@@ -143,9 +147,10 @@ def parse(text: str, name: str) -> Scope:
         clients = tuple(_clients(table.pop("clients", [])))
         faults = tuple(_faults(table.pop("faults", {})))
         exchangeable = tuple(map(_node, table.pop("exchangeable", [])))
+        before = tuple(_words(table.pop("before", [])))
         scope = Scope(
             name=name, clients=clients, jobs=tuple(_jobs(clients)), faults=faults,
-            exchangeable=exchangeable, **table,
+            exchangeable=exchangeable, before=before, **table,
         )  # fmt: skip
     except (tomllib.TOMLDecodeError, TypeError, ValueError, KeyError) as error:
         raise ScopeError(f"{name}: {error}") from None
@@ -161,8 +166,11 @@ def _node(name: str) -> int:
 
 def _clients(tables: list[dict[str, Any]]) -> Iterator[Client]:
     for table in tables:
-        does = tuple(tuple(request.split()) for request in table["does"])
-        yield Client(node=_node(table["node"]), does=does)
+        yield Client(node=_node(table["node"]), does=tuple(_words(table["does"])))
+
+
+def _words(requests: list[str]) -> Iterator[tuple[str, ...]]:
+    return (tuple(request.split()) for request in requests)
 
 
 def _faults(table: dict[str, list[str]]) -> Iterator[Fault]:

@@ -120,6 +120,13 @@ class Rules:
                 if one != other:
                     change.link(one, other)
         world = change.world()
+        while deliveries := list(self.deliveries(world)):
+            world = self.apply(world, deliveries[0])
+        change = Change(self, world)
+        for words in self.scope.before:
+            asked = tuple([word.encode() for word in words])
+            change.give(0, "ask", len(self.scope.clients), 0, asked)
+        world = change.world()
         end = START + _BEGIN
         while (due := self.next_due(world)) < end:
             world = self.apply(world, Action("tick", (self.due_at(world, due)[0],)))
@@ -481,6 +488,7 @@ class Change:
         script = self.scripts[number]
         words = self._scope.clients[number].does[script.step]
         got = judge.served(self._rules, self, place, reply) or script.got
+        judge.taken(self._rules, self)
         if words[0] == "ADDJOB":
             job = self._scope.job(words[2])
             assert job is not None
@@ -515,7 +523,8 @@ class Change:
         self.up[place] = True
         self.given.append((place, Input("start")))
         mono = self.nodes[place].at + self.now - self.since[place]
-        self.take(place, machines.begin(place, journal, mono))
+        settings = machines.limits_of(self.nodes[place], place)
+        self.take(place, machines.begin(place, journal, mono, settings))
 
     def tick(self, place: int, *, is_late: bool) -> None:
         """The timer of a node runs, when it is due."""

@@ -15,6 +15,7 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "followers": {},
     "forget": {},
     "giving-back": {},
+    "limits": {"horizon_s": 1},
     "moving": {"states": 1500},
     "moving-copies": {},
     "once": {"most_faults": 1},
@@ -27,13 +28,14 @@ SMALL: Final[dict[str, dict[str, Any]]] = {
     "unique-of-three": {"states": 1500},
 }
 """Bounds with which the scopes take a second or two, but for those that are slow."""
-SLOW: Final = ("once", "repair")
+SLOW: Final = ("limits", "once", "repair")
 
 CAUGHT: Final = {
     "ignoring-setack": ("collection", "keeps its acknowledgement"),
     "ignoring-gotack": ("collection", "keeps its acknowledgement"),
     "cleaned-up-after-success": ("collection", "one is lost"),
     "holders-listed-twice": ("collection", "AssertionError"),
+    "limits-not-heeded": ("limits", "2 deliveries, where there may be 1"),
 }
 """What shows in which scope, without faults."""
 
