@@ -60,22 +60,21 @@ def sweep_losing_a_worker(
     command = [sys.executable, "-m", "disque_trio", "sim", "sweep", *arguments]
     command += ["--out", str(out.parent), "--spark", cluster.master]
     command += ["--spark-conf", "spark.executor.memory=500m"]
-    sweep = subprocess.Popen(
+    with subprocess.Popen(
         command,
         env=os.environ | {"PYSPARK_PYTHON": str(python)},
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
-    try:
-        wait_until(lambda: out.exists() and out.read_text().count("\n") >= enough, sweep)
-        cluster.kill_worker()
-        told, _ = sweep.communicate(timeout=1200)
-    finally:
-        if sweep.poll() is None:
+    ) as sweep:
+        try:
+            wait_until(lambda: out.exists() and out.read_text().count("\n") >= enough, sweep)
+            cluster.kill_worker()
+            printed, _ = sweep.communicate(timeout=1200)
+        finally:
             sweep.kill()
-    return sweep.returncode, told
+    return sweep.returncode, printed
 
 
 def wait_until(is_so: Callable[[], bool], sweep: "subprocess.Popen[str]") -> None:
@@ -109,11 +108,11 @@ def test_a_sweep_loses_a_machine_and_no_result(tmp_path: Path, bare_python: Path
     arguments = [*paths, "--seeds", "0:40", "--recheck", "0.1", "--lake", str(lake)]
 
     with standalone(tmp_path) as cluster:
-        status, told = sweep_losing_a_worker(cluster, tmp_path, bare_python, arguments, 12)
+        status, printed = sweep_losing_a_worker(cluster, tmp_path, bare_python, arguments, 12)
         assert cluster.facts()["aliveworkers"] == 1
 
-    assert status == 1, told
-    assert " ".join(told.split()).count(f"Executors run the {FORM} form") == 1
+    assert status == 1, printed
+    assert " ".join(printed.split()).count(f"Executors run the {FORM} form") == 1
     check(tmp_path, paths, 40)
     failed = {line["seed"] for line in lines(tmp_path) if not line["is_ok"]}
     assert failed
@@ -123,15 +122,16 @@ def test_a_sweep_loses_a_machine_and_no_result(tmp_path: Path, bare_python: Path
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(3600)
 def test_two_thousand_seeds_lose_a_machine_and_no_result(tmp_path: Path, bare_python: Path) -> None:
     paths = [scenario(tmp_path, "calm"), scenario(tmp_path, "careless", 2)]
     arguments = [*paths, "--seeds", "0:1000", "--recheck", "0"]
 
     with standalone(tmp_path) as cluster:
         began = time.monotonic()
-        status, told = sweep_losing_a_worker(cluster, tmp_path, bare_python, arguments, 1000)
+        status, printed = sweep_losing_a_worker(cluster, tmp_path, bare_python, arguments, 1000)
         seconds = time.monotonic() - began
-    sys.stdout.write(f"\n2,000 seeds in {seconds:.0f} s, a worker killed half-way\n{told}")
+    sys.stdout.write(f"\n2,000 seeds in {seconds:.0f} s, a worker killed half-way\n{printed}")
 
-    assert status == 1, told
+    assert status == 1, printed
     check(tmp_path, paths, 1000)

@@ -24,6 +24,8 @@ from tests.pipeline.connector.killing.query import ROWS_PER_SECOND, writer
 
 START_S: Final = 600.0
 """How long a session may take to start on a machine that is busy."""
+CATCH_UP_S: Final = 1800.0
+"""The same to take all jobs that are left."""
 _CHUNK: Final = 25
 
 
@@ -111,7 +113,7 @@ class Queries:
         while True:
             self.start()
             assert self._process is not None
-            code = self._process.wait(START_S)
+            code = self._process.wait(CATCH_UP_S)
             self._wait_gone()
             if not code:
                 return
