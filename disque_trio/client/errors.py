@@ -6,9 +6,10 @@ client.
 """
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.terminal.escapes import printable_lines
 
 Terms = Mapping[str, str]
@@ -112,6 +113,11 @@ class ConnectionFailedError(DisqueError):
 class LostError(ConnectionFailedError):
     """The connection ended while a reply was due, so the outcome is unknown."""
 
+    def __init__(self, reason: str, template: str = "", replies: Sequence[Reply] = ()) -> None:
+        super().__init__(reason, template)
+        self.replies = replies
+        """To the first of the requests that were sent together."""
+
     def worded(self, terms: Terms) -> str:
         """The text in these terms."""
         unknown = "whether the command was carried out is not known"
@@ -170,6 +176,12 @@ def lost(where: str, error: OSError | None, *, has_answered: bool, has_tls: bool
         "Ports for TLS, and bus ports, end connections like this: {port} must be the node's port "
         "for clients, and its tls-port needs {tls}.",
     )
+
+
+def ended(where: str, said: Failure) -> ConnectionFailedError:
+    """The error of a connection that the node ended in place of serving it."""
+    text = said.text.decode(errors="backslashreplace")
+    return ConnectionFailedError(f"{where} ends the connection: {text}")
 
 
 def _reason(error: OSError) -> str:

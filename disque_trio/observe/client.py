@@ -111,6 +111,9 @@ def told_by(error: DisqueError) -> tuple[str, str]:
     if isinstance(error, ConnectionFailedError):
         return error.reason, error.advice
     if isinstance(error, AuthenticationError):
+        if error.code == "DENIED":  # the node says itself what to do
+            what, _, advice = error.text.partition(". ")
+            return f"{error.code} {what}", advice
         is_needless = "no password is set" in error.text
         return f"{error.code} {error.text}", WITHOUT_PASSWORD if is_needless else ON_PASSWORD
     return str(error), ""
