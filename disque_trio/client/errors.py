@@ -41,15 +41,6 @@ URL_TERMS: Final[Terms] = {
     "server": "as tls_server_name of the URL",
 }
 """Terms of the advice for a URL."""
-NODE_TERMS: Final[Terms] = {
-    **URL_TERMS,
-    "files": "tls-cert-file and tls-key-file",
-    "cacert": "tls-ca-cert-file",
-    "cert": "tls-cert-file",
-    "key": "tls-key-file",
-    "authority": "as tls-ca-cert-file",
-}
-"""Terms of the advice for the configuration of a node, which is its own client."""
 
 
 class DisqueError(Exception):

@@ -60,6 +60,22 @@ def judge(nodes: list[NodeFacts], closed: Sequence[str] = ()) -> list[Finding]:
     return found
 
 
+def unasked(nodes: Sequence[NodeFacts]) -> Iterator[Finding]:
+    """Nodes that a client over TLS knows of, and does not ask."""
+    asked = {node.id for node in nodes}
+    others = {peer.id: peer for node in nodes for peer in node.peers if peer.id not in asked}
+    if not others:
+        return
+    names = (label_of(node_name(id, peer.name), peer.address) for id, peer in others.items())
+    yield note(
+        "the cluster",
+        f"{counted(len(others), 'node is', 'nodes are')} not asked here: {', '.join(names)}",
+        "over TLS only the nodes that were named are asked, and the console of a node asks that "
+        "node alone: disque-trio doctor --tls asks all",
+        kind="unasked",
+    )
+
+
 def _reach(node: NodeFacts) -> Iterator[Finding]:
     if node.bus_error:
         yield problem(

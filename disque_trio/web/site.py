@@ -241,7 +241,11 @@ async def serve(source: Source, sockets: Sequence[socket.socket]) -> None:
 
 
 async def serve_node(
-    node: Node, sockets: Sequence[socket.socket], tls: Keeper | None = None
+    node: Node,
+    sockets: Sequence[socket.socket],
+    connect_inside: Callable[[], socket.socket],
+    tls: Keeper | None = None,
 ) -> None:
-    """Serve the web port of a node until it is cancelled."""
-    await serve(of_node(node, tls), sockets)
+    """Serve the web port of a node until it is cancelled. `connect_inside` makes connections to
+    it."""
+    await serve(of_node(node, connect_inside, tls), sockets)

@@ -3,7 +3,7 @@ import pytest
 
 from disque_trio.observe.cluster import NodeFacts, PeerLine
 from disque_trio.observe.finding import Level
-from disque_trio.observe.node_checks import judge
+from disque_trio.observe.node_checks import judge, unasked
 from tests.observe.clusters import cluster, line, node, said, the_one
 
 
@@ -395,3 +395,14 @@ def test_a_loop_that_stood_still_is_told(stood: str, level: Level | None) -> Non
     for each in found:
         assert "90 s ago" in each.what
         assert (each.kind, each.since) == ("standstill", 910.0)
+
+
+def test_nodes_that_are_not_asked_are_told() -> None:
+    nodes = cluster()
+    assert list(unasked(nodes)) == []
+
+    [finding] = unasked(nodes[:1])
+
+    others = ", ".join(f"{each.id[:8]} ({each.where})" for each in nodes[1:])
+    assert finding.what == f"{len(nodes) - 1} nodes are not asked here: {others}"
+    assert finding.level is Level.NOTE

@@ -139,7 +139,7 @@ async def test_a_name_that_is_not_ours_leads_nowhere(
 
 async def test_without_a_password_other_machines_are_not_served(nursery: trio.Nursery) -> None:
     node = await web(nursery)
-    site = Site(of_node(node.live.node))
+    site = Site(of_node(node.live.node, node.live.event_loop.connect_inside))
 
     async def status(path: str) -> int:
         asked = Request(b"GET", path, "192.0.2.7", {b"host": b"192.0.2.1"})
