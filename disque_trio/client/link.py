@@ -178,7 +178,8 @@ class Link:
 
     def _raise_end(self, replies: Sequence[Reply] = ()) -> None:
         if self._end is not None:
-            raise LostError(self._end.reason, self._end.template, replies)
+            end = self._end
+            raise LostError(end.reason, end.template, replies, is_there=end.is_there)
 
 
 def _has_something(stream: ByteStream) -> bool:

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -401,12 +401,9 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
             yield problem(
                 where,
                 f"{count} it as failed" + _silent_for(well, peer_id) + errors.get(peer_id, ""),
-                f"start it again, or if it is gone for good: CLUSTER FORGET {peer_id} on every "
-                "node",
                 kind="failed",
                 since=_heard(well, peer_id),
-                operation="nodes forget",
-                args={"node": peer_id},
+                **_mend_of_failed(peer_id, nodes),
             )
         elif peer_id not in errors and any("fail?" in flags for flags in thoughts):
             suspecting = sum("fail?" in flags for flags in thoughts)
@@ -426,6 +423,22 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
                 operation="nodes stay",
                 args={"node": peer_id},
             )
+
+
+def _mend_of_failed(id: str, nodes: Sequence[NodeFacts]) -> dict[str, Any]:
+    """The advice, and the operation that fits. A node that runs must not be forgotten."""
+    node = next((each for each in nodes if each.id == id), None)
+    if node is not None and not node.error:
+        return {
+            "advice": "it runs, and answers here: the nodes do not reach each other. Open their "
+            "bus ports (client port + 10000) to each other; if links are refused, their logs say "
+            "why"
+        }
+    gone = f"if it is gone for good: CLUSTER FORGET {id} on every node"
+    forget = {"operation": "nodes forget", "args": {"node": id}}
+    if node is not None and node.is_there:
+        return {"advice": f"it runs, and refuses to answer: {node.advice} Or {gone}", **forget}
+    return {"advice": f"start it again, or {gone}", **forget}
 
 
 def _few(well: list[NodeFacts]) -> Iterator[Finding]:
