@@ -9,6 +9,7 @@ import attrs
 
 from disque_trio.explain.zones import Place, lacks
 from disque_trio.observe import refusals
+from disque_trio.observe.client import ON_PASSWORD
 from disque_trio.observe.cluster import NodeFacts, label_of, node_name
 from disque_trio.observe.finding import ANEW, Finding, note, problem, spelled, warning
 from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT, SAFE_PERCENT
@@ -37,9 +38,7 @@ def judge(nodes: list[NodeFacts], closed: Sequence[str] = ()) -> list[Finding]:
         if node.error and node.id in told:
             pass  # what others know of it says more: `_members`
         elif node.error:
-            found.append(
-                problem(node.where, node.error, node.advice, kind="silent", since=node.error_since)
-            )
+            found.append(_silent(node, well))
         elif node.is_loading:
             found.append(_loading(node))
         else:
@@ -58,6 +57,16 @@ def judge(nodes: list[NodeFacts], closed: Sequence[str] = ()) -> list[Finding]:
         found += _limits(well)
         found += _versions([node for node in nodes if not node.error])
     return found
+
+
+def _silent(node: NodeFacts, well: Sequence[NodeFacts]) -> Finding:
+    advice = node.advice
+    if advice == ON_PASSWORD and any(other.has_password for other in well):
+        advice = (
+            "the other nodes accept the password: give this one the same (requirepass-file, or "
+            "CONFIG SET requirepass)"
+        )
+    return problem(node.where, node.error, advice, kind="silent", since=node.error_since)
 
 
 def unasked(nodes: Sequence[NodeFacts]) -> Iterator[Finding]:

@@ -3,6 +3,7 @@ from typing import Any
 import attrs
 import pytest
 
+from disque_trio.observe.client import ON_PASSWORD
 from disque_trio.observe.cluster import NodeFacts, PeerLine
 from disque_trio.observe.finding import Finding, Level
 from disque_trio.observe.node_checks import judge, unasked
@@ -290,6 +291,17 @@ def test_a_failed_node_that_refuses_to_answer_need_not_be_started_again() -> Non
 
     assert told.advice.startswith("it runs, and refuses to answer: Renew it. Or if it is gone")
     assert gone.advice.startswith("start it again, or if it is gone for good: CLUSTER FORGET n3")
+
+
+@pytest.mark.parametrize("has_password", [True, False])
+def test_a_node_with_another_password_is_to_have_that_of_the_others(has_password: bool) -> None:
+    nodes = cluster(has_password=has_password)
+    nodes[2] = attrs.evolve(nodes[2], error="ERR invalid password", advice=ON_PASSWORD)
+
+    advice = next(each.advice for each in judge(nodes) if each.kind == "silent")
+
+    assert ("CONFIG SET requirepass" in advice) == has_password
+    assert ("$DISQUE_AUTH" in advice) != has_password
 
 
 def test_what_a_single_node_thinks_is_told_of_one() -> None:
