@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, Final, TextIO, cast
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.terminal.interrupts import is_interrupt
 from disque_trio.terminal.options import (
     Kind,
     Program,
@@ -73,7 +74,9 @@ def _carried_out(name: str, program: Program, words: Sequence[str]) -> int:
         with _output_watched():
             status = _run(name, program, words)
             flush()  # an error of the flush at exit would have no message of ours
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BaseExceptionGroup) as error:
+        if not is_interrupt(error):
+            raise
         return fail(name, "interrupted", INTERRUPTED)
     except BrokenPipeError:
         discard_output()

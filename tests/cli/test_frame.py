@@ -83,6 +83,17 @@ def test_ctrl_c_is_said_and_has_its_status(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err == "disque-trio toys: interrupted\n"
 
 
+def test_ctrl_c_within_nurseries_is_ctrl_c(capsys: pytest.CaptureFixture[str]) -> None:
+    inner = BaseExceptionGroup("inner", [KeyboardInterrupt()])
+    assert playing(raising(BaseExceptionGroup("outer", [inner]))) == INTERRUPTED
+    assert capsys.readouterr().err == "disque-trio toys: interrupted\n"
+
+    mixed = BaseExceptionGroup("mixed", [inner, ValueError()])
+    with pytest.raises(BaseExceptionGroup) as raised:
+        playing(raising(mixed))
+    assert raised.value is mixed
+
+
 def test_sigterm_ends_a_command_as_ctrl_c_does(capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGTERM)
     finished = []
