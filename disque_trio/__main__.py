@@ -11,6 +11,7 @@ from typing import Final
 from disque_trio import __version__, extras
 from disque_trio.programs import COMMANDS, EXTRAS
 from disque_trio.terminal.arguments import Parser
+from disque_trio.terminal.interrupts import is_interrupt
 from disque_trio.terminal.output import discard_output, escape_the_rest, flush
 
 _EPILOG: Final = """\
@@ -59,8 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         discard_output()
         return 2
-    except KeyboardInterrupt:  # while it is being imported; commands handle their own
-        return _INTERRUPTED
+    except (KeyboardInterrupt, BaseExceptionGroup) as error:
+        if not is_interrupt(error):
+            raise
+        return _INTERRUPTED  # while it is being imported; commands handle their own
 
 
 def _main(arguments: Sequence[str] | None) -> int:

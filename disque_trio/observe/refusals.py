@@ -55,6 +55,10 @@ CLIENTS: Final = {
         "because they spoke another protocol, such as TLS, SMTP or memcached",
         "its log has the addresses: restrict access to the port",
     ),
+    "web-password": Meaning(
+        "because they gave a wrong password at the web port",
+        "its log has the addresses: restrict access to the web port if you do not know them",
+    ),
 }
 LINKS: Final = {
     "cluster-secret": Meaning(
@@ -66,6 +70,12 @@ LINKS: Final = {
         "in the TLS handshake",
         "its log has the addresses and the reasons: tls-cluster must be the same on all nodes, "
         "and their certificates signed by an authority in tls-ca-cert-file",
+    ),
+    "protected-mode": Meaning(
+        "because the node has neither a password nor a cluster secret, and they came from "
+        "elsewhere",
+        "give it the cluster-secret-file of the others (docs/security.md), or 'protected-mode no' "
+        "if only trusted machines reach its bus port",
     ),
     "silence": Meaning(
         "because the other side did not say in time who it is",

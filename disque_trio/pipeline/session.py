@@ -65,7 +65,7 @@ def start(
     chosen = {**_settings(master, memory), **(settings or {})}
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    with _environment(_variables(master, found)), _own_interrupts():
+    with _environment(_variables(master, found)), _own_interrupts(), _no_orphans():
         try:
             return builder.getOrCreate()
         except Exception as error:  # any error of a JVM
@@ -264,6 +264,31 @@ def _own_interrupts() -> Iterator[None]:
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _no_orphans() -> Iterator[None]:
+    """Kill the JVM if its start is interrupted: PySpark forgets it then, and it runs for ever. In
+    its main thread it misses the file that PySpark has removed, and other threads keep it."""
+    gateways = spark_module("pyspark.java_gateway")
+    begin, begun = gateways.Popen, []
+
+    def noted(*words: Any, **options: Any) -> Any:
+        begun.append(begin(*words, **options))
+        return begun[-1]
+
+    gateways.Popen = noted
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException:
+        for process in begun:
+            process.kill()
+            process.wait()
+        raise
+    finally:
+        gateways.Popen = begin
 
 
 def _end_gateway() -> None:

@@ -1,9 +1,14 @@
 """What the doctor says of requests that were refused."""
 
+import ast
+from pathlib import Path
+
 import attrs
 import pytest
 
+import disque_trio
 from disque_trio.observe.finding import Level
+from disque_trio.observe.refusals import CLIENTS, LINKS
 from tests.observe.clusters import cluster, the_one
 
 
@@ -65,3 +70,17 @@ def test_producers_refused_by_several_nodes_are_one_finding_with_rate_and_beginn
     assert finding.what.startswith(
         "99 requests were refused with NOREPL, 0.1/s for 16 min, the last 1 s ago: too few nodes"
     )
+
+
+def test_each_reason_for_which_somebody_is_turned_away_has_its_meaning() -> None:
+    found: set[tuple[bool, object]] = set()
+    for file in Path(disque_trio.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "turned_away":
+                is_link = any(each.arg == "is_link" for each in call.keywords)
+                told = [each.value for each in call.args[1:] if isinstance(each, ast.Constant)]
+                found |= {(is_link, reason) for reason in told}
+
+    assert {(False, "web-password"), (True, "protected-mode")} <= found
+    known = {(False, reason) for reason in CLIENTS} | {(True, reason) for reason in LINKS}
+    assert found <= known

@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -134,3 +135,28 @@ def test_a_session_that_fails_to_stop_leaves_no_jvm(monkeypatch: pytest.MonkeyPa
         session.stop(Broken())
 
     assert ended == ["the JVM"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, PipelineError])
+def test_a_start_that_is_interrupted_leaves_no_jvm(
+    error: type[BaseException],
+) -> None:
+    gateways = pytest.importorskip("pyspark.java_gateway")
+    begin, started = gateways.Popen, []
+
+    def start() -> None:
+        with session._no_orphans():
+            started.append(gateways.Popen(["sleep", "600"]))
+            raise error("while it starts")
+
+    with pytest.raises(error):
+        start()
+
+    [jvm] = started
+    assert gateways.Popen is begin
+    if error is KeyboardInterrupt:
+        assert jvm.wait(60) == -signal.SIGKILL
+    else:  # PySpark knows it, so it is ended in order
+        assert jvm.poll() is None
+        jvm.kill()
+        jvm.wait()
