@@ -1,10 +1,13 @@
 """What the command lines have in common: carrying one out, its errors, and words for numbers."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final, TextIO, cast
 
 from disque_trio.client.errors import DisqueError
@@ -25,6 +28,8 @@ USAGE: Final = 2
 """A bad option, or something that was asked for and cannot be done."""
 INTERRUPTED: Final = 130
 """What shells report for a program ended by Ctrl-C."""
+TERMINATED: Final = 143
+"""The same for SIGTERM."""
 
 
 class NotDoneError(Exception):
@@ -33,6 +38,37 @@ class NotDoneError(Exception):
 
 def run(name: str, program: Program, words: Sequence[str]) -> int:
     """Carry out `disque-trio NAME WORDS`. The exit status."""
+    with _terminable() as came:
+        status = _carried_out(name, program, words)
+    return TERMINATED if came and status == INTERRUPTED else status
+
+
+@contextmanager
+def _terminable() -> Iterator[list[int]]:
+    """SIGTERM ends a command as Ctrl-C does: what has been finished is kept, and processes and
+    temporary files of the command end with it. The signals that came."""
+    came: list[int] = []
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+        if callable(signal.getsignal(signal.SIGINT)):
+            signal.raise_signal(signal.SIGINT)  # Trio and Spark have handlers of their own
+        else:  # a background job of a shell ignores it
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    before = signal.getsignal(signal.SIGTERM)
+    is_ours = threading.current_thread() is threading.main_thread() and before == signal.SIG_DFL
+    if is_ours:
+        signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield came
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _carried_out(name: str, program: Program, words: Sequence[str]) -> int:
     try:
         with _output_watched():
             status = _run(name, program, words)

@@ -269,14 +269,16 @@ class BlockingClient(ClusterClient):
         connection.connect_timeout_s = 0.0 if limit_s == math.inf else limit_s
         connection.ready()
         connection.wait_at_most(self._left(self._greeting_s))
+        replies: list[Reply] = []
         try:
             connection.send_all(greeting.requests)
-            told = greeting.meaning(
-                [connection.receive() for _ in greeting.requests], connection.address
-            )
+            while len(replies) < len(greeting.requests):
+                replies.append(connection.receive())
+            told = greeting.meaning(replies, connection.address)
             connection.wait_at_most(self.patience_s)
         except LostError as error:
-            raise error.before_the_request() from error
+            error.replies = replies
+            raise greeting.end(error, connection.address) from error
         except BaseException:
             connection.close()
             raise

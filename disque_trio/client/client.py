@@ -337,7 +337,7 @@ class Client(ClusterClient):
                 (reply,) = await link.ask([(b"CLIENT", b"ID")])
                 link.client_id = reply if isinstance(reply, int) else None
         except LostError as error:
-            raise error.before_the_request() from error
+            raise greeting.end(error, address) from error
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await link.close()

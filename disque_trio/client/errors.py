@@ -6,9 +6,10 @@ client.
 """
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.terminal.escapes import printable_lines
 
 Terms = Mapping[str, str]
@@ -40,15 +41,6 @@ URL_TERMS: Final[Terms] = {
     "server": "as tls_server_name of the URL",
 }
 """Terms of the advice for a URL."""
-NODE_TERMS: Final[Terms] = {
-    **URL_TERMS,
-    "files": "tls-cert-file and tls-key-file",
-    "cacert": "tls-ca-cert-file",
-    "cert": "tls-cert-file",
-    "key": "tls-key-file",
-    "authority": "as tls-ca-cert-file",
-}
-"""Terms of the advice for the configuration of a node, which is its own client."""
 
 
 class DisqueError(Exception):
@@ -83,8 +75,10 @@ class BusyError(DisqueError):
 class ConnectionFailedError(DisqueError):
     """An error, as a clause without a full stop, and advice in sentences."""
 
-    def __init__(self, reason: str, template: str = "") -> None:
+    def __init__(self, reason: str, template: str = "", *, is_there: bool = False) -> None:
         super().__init__(reason, template)
+        self.is_there = is_there
+        """Does something run there, and refuse the connection?"""
         self.reason = reason
         self.template = template
         """The advice, with names of terms in braces."""
@@ -112,6 +106,18 @@ class ConnectionFailedError(DisqueError):
 class LostError(ConnectionFailedError):
     """The connection ended while a reply was due, so the outcome is unknown."""
 
+    def __init__(
+        self,
+        reason: str,
+        template: str = "",
+        replies: Sequence[Reply] = (),
+        *,
+        is_there: bool = False,
+    ) -> None:
+        super().__init__(reason, template, is_there=is_there)
+        self.replies = replies
+        """To the first of the requests that were sent together."""
+
     def worded(self, terms: Terms) -> str:
         """The text in these terms."""
         unknown = "whether the command was carried out is not known"
@@ -119,7 +125,7 @@ class LostError(ConnectionFailedError):
 
     def before_the_request(self) -> ConnectionFailedError:
         """The connection ended during the greeting: the request was not sent."""
-        return ConnectionFailedError(self.reason, self.template)
+        return ConnectionFailedError(self.reason, self.template, is_there=self.is_there)
 
 
 def not_connected(
@@ -127,7 +133,8 @@ def not_connected(
 ) -> ConnectionFailedError:
     """The error of a connection that never opened; `path` is a Unix socket's."""
     reason = f"Could not connect to Disque at {where}: {_reason(error)}"
-    return ConnectionFailedError(reason, _advice(error, path, has_tls=has_tls))
+    is_there = bool(getattr(error, "reason", ""))  # OpenSSL's
+    return ConnectionFailedError(reason, _advice(error, path, has_tls=has_tls), is_there=is_there)
 
 
 def _advice(error: OSError, path: str | None, *, has_tls: bool) -> str:
@@ -164,12 +171,20 @@ def lost(where: str, error: OSError | None, *, has_answered: bool, has_tls: bool
             "A node that misses the client's certificate, or does not trust it, ends connections "
             "like this: give {files}, signed by an authority that it trusts. Its log says "
             "more.",
+            is_there=True,
         )
     return LostError(
         reason,
         "Ports for TLS, and bus ports, end connections like this: {port} must be the node's port "
         "for clients, and its tls-port needs {tls}.",
+        is_there=True,
     )
+
+
+def ended(where: str, said: Failure) -> ConnectionFailedError:
+    """The error of a connection that the node ended in place of serving it."""
+    text = said.text.decode(errors="backslashreplace")
+    return ConnectionFailedError(f"{where} ends the connection: {text}", is_there=True)
 
 
 def _reason(error: OSError) -> str:
@@ -203,6 +218,7 @@ _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTO
 _MEANINGS: Final = {
     **dict.fromkeys(_NO_TLS, _SPEAKS_NONE),
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the node asks for a certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the node reports that the certificate has expired",
     "TLSV1_ALERT_UNKNOWN_CA": "the node does not trust the authority of the certificate",
     "UNEXPECTED_EOF_WHILE_READING": "it hung up in the TLS handshake",
 }

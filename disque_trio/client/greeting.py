@@ -7,9 +7,9 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.command import outcome
-from disque_trio.client.errors import DisqueError
+from disque_trio.client.errors import DisqueError, LostError, ended
 from disque_trio.client.naming import as_one_word
-from disque_trio.client.refusals import AuthenticationError
+from disque_trio.client.refusals import AuthenticationError, refused
 from disque_trio.statemachine.base import Failure, Reply
 
 
@@ -59,6 +59,17 @@ class Greeting:
             return Introduction(told)
         features = commands.info().result(info).get("features", "")
         return Introduction(told, frozenset(features.split(",")) - {""})
+
+    @staticmethod
+    def end(error: LostError, address: Address) -> DisqueError:
+        """Why the connection has ended before the greeting was over. A node that has no place for a
+        client, or serves its own machine only, says so in place of the first reply."""
+        match error.replies:
+            case [Failure() as said]:
+                told = refused(said, "HELLO")
+                is_of_node = isinstance(told, AuthenticationError)
+                return _of_node(told, address) if is_of_node else ended(str(address), said)
+        return error.before_the_request()
 
 
 def _of_node(error: DisqueError, address: Address) -> DisqueError:

@@ -90,7 +90,7 @@ class Link:
             self.was_silent = True
             await self._fail(TimeoutError())
         if batch.missing:
-            self._raise_end()
+            self._raise_end(batch.replies)
         return batch.replies
 
     async def let_go(self) -> list[Reply]:
@@ -176,9 +176,10 @@ class Link:
             self._end = lost(str(self.address), cause, has_answered=is_node, has_tls=has_tls)
         await anyio.aclose_forcefully(self.stream)
 
-    def _raise_end(self) -> None:
+    def _raise_end(self, replies: Sequence[Reply] = ()) -> None:
         if self._end is not None:
-            raise LostError(self._end.reason, self._end.template)
+            end = self._end
+            raise LostError(end.reason, end.template, replies, is_there=end.is_there)
 
 
 def _has_something(stream: ByteStream) -> bool:

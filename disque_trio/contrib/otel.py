@@ -5,7 +5,10 @@ link to it, because a job may run more than once, and hours later. Names follow 
 conventions for messaging. Source: docs/frameworks.md, "OpenTelemetry".
 """
 
+import contextlib
+import logging
 import time
+from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
@@ -29,6 +32,7 @@ try:
     from opentelemetry.context import Context
     from opentelemetry.metrics import Counter, Histogram, MeterProvider
     from opentelemetry.trace import (
+        INVALID_SPAN,
         Link,
         Span,
         SpanKind,
@@ -45,6 +49,7 @@ except ModuleNotFoundError as missing:
 
 __all__ = ["instrument"]
 
+_log: Final = logging.getLogger(__name__)
 _NAME: Final = "disque_trio"
 _KEY: Final = "messaging.message.conversation_id"
 _TASK: Final = "messaging.disque.task"
@@ -100,26 +105,32 @@ class _Watch:
     def added(self, adding: Adding) -> None:
         """A job is about to be added: its headers get the context of a span that tells so."""
         known = _known(adding.queue, "create")
-        with self.tracer.start_as_current_span(
-            f"create {adding.queue}",
-            kind=SpanKind.PRODUCER,
-            attributes={**known, _KEY: adding.key, _TASK: adding.task},
+        with (
+            _harmless(),
+            self.tracer.start_as_current_span(
+                f"create {adding.queue}",
+                kind=SpanKind.PRODUCER,
+                attributes={**known, _KEY: adding.key, _TASK: adding.task},
+            ),
         ):
             propagate.inject(adding.headers)
-        self.sent.add(1, known)
+        with _harmless():
+            self.sent.add(1, known)
 
     async def run(self, job: Job[Any], inner: Inner) -> object:
         """A run of a job. Its span ends when it is known what becomes of the job."""
         known = _known(job.queue, "process")
-        self.consumed.add(1, known)
         began = time.perf_counter()
-        span = self.tracer.start_span(
-            f"process {job.queue}",
-            context=Context(),
-            kind=SpanKind.CONSUMER,
-            links=_links(job),
-            attributes={**known, **_of_job(job)},
-        )
+        span: Span = INVALID_SPAN
+        with _harmless():
+            self.consumed.add(1, known)
+            span = self.tracer.start_span(
+                f"process {job.queue}",
+                context=Context(),
+                kind=SpanKind.CONSUMER,
+                links=_links(job),
+                attributes={**known, **_of_job(job)},
+            )
 
         def ended(event: RunEnded) -> None:
             about = {**known, _TASK: job.task, _OUTCOME: _OUTCOMES[type(event)]}
@@ -135,6 +146,15 @@ class _Watch:
             span, end_on_exit=False, record_exception=False, set_status_on_exception=False
         ):
             return await inner()
+
+
+@contextlib.contextmanager
+def _harmless() -> Iterator[None]:
+    """Log what a provider, processor or propagator raises: a job is worth more than its span."""
+    try:
+        yield
+    except Exception:
+        _log.exception("a job is not traced, because OpenTelemetry fails")
 
 
 def _note(span: Span, kind: str, error: BaseException) -> None:

@@ -144,7 +144,10 @@ class LinkChannel(Stream):
         try:
             events = tls.shake()
         except OSError as error:
-            self.give_up(explained(error), "tls")
+            if tls.is_port_check:
+                self.readiness.end(self)
+            else:
+                self.give_up(explained(error), "tls")
             return
         self.watch(events or IN)
         if not events:

@@ -30,6 +30,9 @@ IN_KERNEL: Final = 1 << 16
 """Bytes that the kernel buffers for a client that does not read: by default up to 4 MB, and
 with some hundred such clients all connections of the machine run short of its memory."""
 
+INSIDE: Final = b"unix:inside"
+"""What CLIENT LIST calls a client in this very process."""
+
 
 class Clients:
     """What all client channels of a node share."""
@@ -63,6 +66,24 @@ class Clients:
         """Is there no room for another one?"""
         state = self.node.state
         return len(state.clients) + self.shaking >= state.config.maxclients
+
+    def introduce(self, channel: "ClientChannel", peer: bytes, *, is_unix: bool) -> None:
+        """Make it known to the node."""
+        session = self.node.connect(channel, peer, is_unix=is_unix)
+        if session is None:
+            channel.close()
+        else:
+            channel.session = session
+            self.channels[channel] = None
+
+    def connect_inside(self) -> socket.socket:
+        """A client in this very process: its end of the connection."""
+        inner, outer = socket.socketpair()
+        outer.setblocking(False)
+        channel = ClientChannel(self, outer)
+        self.readiness.add(channel, IN | RDHUP)
+        self.introduce(channel, INSIDE, is_unix=True)
+        return inner
 
     def stop_reading(self) -> None:
         """The node winds up: only replies leave from now on."""
@@ -338,12 +359,7 @@ class ClientListener(Listener):
         """Make it known to the node."""
         ip, port = address[:2] if self.path is None else ("", 0)
         peer = b"unix:%b" % self.path if self.path is not None else _shown(ip, port)
-        session = self.clients.node.connect(channel, peer, is_unix=self.path is not None)
-        if session is None:
-            channel.close()
-        else:
-            channel.session = session
-            self.clients.channels[channel] = None
+        self.clients.introduce(channel, peer, is_unix=self.path is not None)
 
 
 def _shown(ip: str, port: int) -> bytes:

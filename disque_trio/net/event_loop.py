@@ -6,7 +6,9 @@ place (`multiplexing`); Trio waits for that one descriptor. While there is work,
 run at a checkpoint every `turns.BREATH_S`; only an idle event loop pays for a wait with a deadline.
 """
 
+import errno
 import math
+import os
 import socket
 from collections.abc import Sequence
 from typing import Final
@@ -66,6 +68,8 @@ class SocketEventLoop:
         self._readiness = Readiness(open_poller(resolve(multiplexing)))
         self._listeners: list[Listener] = []
         self._clients: Clients
+        self._has_clients = False
+        """May clients connect?"""
         self._bus: Bus
         self._nap: trio.CancelScope | None = None
         self._turns = Turns(self._readiness)
@@ -79,6 +83,13 @@ class SocketEventLoop:
     def dial(self, session: LinkSession, ip: str, port: int) -> LinkPort | None:
         """Open a bus connection; None if it cannot even begin."""
         return self._bus.dial(session, ip, port)
+
+    def connect_inside(self) -> socket.socket:
+        """A client in this very process, which needs no port and no certificate: its end of the
+        connection. Raises ConnectionRefusedError while clients are not accepted."""
+        if not self._has_clients:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+        return self._clients.connect_inside()
 
     def open_bus(self) -> None:
         """Begin to listen for peers."""
@@ -103,6 +114,7 @@ class SocketEventLoop:
 
     def stop_listening(self) -> None:
         """Accept no new connections, and read nothing more from clients."""
+        self._has_clients = False
         self._clients.stop_reading()
         for listener in self._listeners:
             self._readiness.end(listener)
@@ -137,6 +149,7 @@ class SocketEventLoop:
 
     def open_clients(self) -> None:
         """Begin to accept clients, unless they are accepted already."""
+        self._has_clients = True
         plain, self._client_sockets = self._client_sockets, []
         tls, self._tls_sockets = self._tls_sockets, ()
         self._let_in(plain, tls)

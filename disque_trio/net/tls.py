@@ -143,7 +143,7 @@ _MEANINGS: Final = {
 class TlsSocket:
     """One connection under TLS. It takes over the descriptor of the plain socket."""
 
-    __slots__ = ("is_ready", "sock", "wants_out")
+    __slots__ = ("is_port_check", "is_ready", "sock", "wants_out")
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, is_server: bool) -> None:
         """Raises OSError if the other side has hung up."""
@@ -152,11 +152,16 @@ class TlsSocket:
         )
         self.is_ready = False
         """Is the handshake over?"""
+        self.is_port_check = is_server
+        """Has the other side, which is to begin, sent nothing? If it hangs up then, nobody was
+        refused: it looked whether the port is open."""
         self.wants_out = False
         """Reading has to wait until the socket is writable."""
 
     def shake(self) -> int:
         """Continue the handshake. The event to wait for, 0 once it is over. Raises OSError."""
+        if self.is_port_check:
+            self.is_port_check = not self._has_input()
         try:
             self.sock.do_handshake()
         except ssl.SSLWantReadError:
@@ -165,6 +170,12 @@ class TlsSocket:
             return OUT
         self.is_ready = True
         return 0
+
+    def _has_input(self) -> bool:
+        try:
+            return bool(socket.socket.recv(self.sock, 1, socket.MSG_PEEK))  # not through TLS
+        except OSError:
+            return False
 
     def recv(self, size: int) -> bytes:
         """The next bytes, none at the end; a record is always read completely.

@@ -48,10 +48,11 @@ class TlsClientChannel(ClientChannel):
         try:
             events = self.tls.shake()
         except OSError as error:
-            reason = explained(error)
-            self.clients.node.turned_away(
-                f"TLS client refused: {reason}", "tls", address=self.address[0]
-            )
+            if not self.tls.is_port_check:
+                reason = explained(error)
+                self.clients.node.turned_away(
+                    f"TLS client refused: {reason}", "tls", address=self.address[0]
+                )
             self.readiness.end(self)
             return
         if events:

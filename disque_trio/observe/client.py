@@ -34,6 +34,8 @@ class Silence:
     """When it was asked, and has not answered; by anyio's clock."""
     reason: str
     advice: str = ""
+    is_there: bool = False
+    """Does it run, and refuse to answer?"""
 
     def told(self, now: float) -> str:
         """In words."""
@@ -67,14 +69,14 @@ class DeadlineClient(Client):
             with anyio.fail_after(self.answer_s):
                 return await Client._exchange(self, address, asked)
         except TimeoutError:
-            reason, advice = f"no answer within {self.answer_s:g} s", ""
+            silence = Silence(now, f"no answer within {self.answer_s:g} s")
             is_unknown = not all(each.is_repeatable for each in asked)
         except ConnectionFailedError as error:
-            reason, advice = told_by(error)
+            silence = silence_of(error, now)
             is_unknown = isinstance(error, LostError)
-        self.silent[name] = Silence(now, reason, advice)
+        self.silent[name] = silence
         # A command that must not be repeated is not sent to the next node.
-        raise LostError(reason) if is_unknown else ConnectionFailedError(reason)
+        raise (LostError if is_unknown else ConnectionFailedError)(silence.reason)
 
     async def probe(self) -> None:
         """Try silent nodes again and again, until it is cancelled."""
@@ -100,17 +102,20 @@ class DeadlineClient(Client):
         except TimeoutError:
             return
         except DisqueError as error:
-            reason, advice = told_by(error)
-            self.silent[str(address)] = attrs.evolve(silence, reason=reason, advice=advice)
+            self.silent[str(address)] = silence_of(error, silence.since)
         else:
             self.silent.pop(str(address), None)
 
 
-def told_by(error: DisqueError) -> tuple[str, str]:
+def silence_of(error: DisqueError, since: float) -> Silence:
     """The reason and the advice."""
     if isinstance(error, ConnectionFailedError):
-        return error.reason, error.advice
-    if isinstance(error, AuthenticationError):
-        is_needless = "no password is set" in error.text
-        return f"{error.code} {error.text}", WITHOUT_PASSWORD if is_needless else ON_PASSWORD
-    return str(error), ""
+        return Silence(since, error.reason, error.advice, error.is_there)
+    if not isinstance(error, AuthenticationError):
+        return Silence(since, str(error), is_there=True)
+    what, advice = error.text, ON_PASSWORD
+    if error.code == "DENIED":  # the node says itself what to do
+        what, _, advice = error.text.partition(". ")
+    elif "no password is set" in error.text:
+        advice = WITHOUT_PASSWORD
+    return Silence(since, f"{error.code} {what}", advice, is_there=True)

@@ -66,6 +66,8 @@ class NodeFacts:
     error_since: float | None = None
     """In Unix seconds."""
     advice: str = ""
+    is_there: bool = False
+    """Does it run, and refuse to answer?"""
     id: str = ""
     info: dict[str, str] = attrs.Factory(dict)
     """All fields of INFO."""

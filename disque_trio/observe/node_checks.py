@@ -3,12 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from disque_trio.explain.zones import Place, lacks
 from disque_trio.observe import refusals
+from disque_trio.observe.client import ON_PASSWORD
 from disque_trio.observe.cluster import NodeFacts, label_of, node_name
 from disque_trio.observe.finding import ANEW, Finding, note, problem, spelled, warning
 from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT, SAFE_PERCENT
@@ -37,9 +38,7 @@ def judge(nodes: list[NodeFacts], closed: Sequence[str] = ()) -> list[Finding]:
         if node.error and node.id in told:
             pass  # what others know of it says more: `_members`
         elif node.error:
-            found.append(
-                problem(node.where, node.error, node.advice, kind="silent", since=node.error_since)
-            )
+            found.append(_silent(node, well))
         elif node.is_loading:
             found.append(_loading(node))
         else:
@@ -58,6 +57,32 @@ def judge(nodes: list[NodeFacts], closed: Sequence[str] = ()) -> list[Finding]:
         found += _limits(well)
         found += _versions([node for node in nodes if not node.error])
     return found
+
+
+def _silent(node: NodeFacts, well: Sequence[NodeFacts]) -> Finding:
+    advice = node.advice
+    if advice == ON_PASSWORD and any(other.has_password for other in well):
+        advice = (
+            "the other nodes accept the password: give this one the same (requirepass-file, or "
+            "CONFIG SET requirepass)"
+        )
+    return problem(node.where, node.error, advice, kind="silent", since=node.error_since)
+
+
+def unasked(nodes: Sequence[NodeFacts]) -> Iterator[Finding]:
+    """Nodes that a client over TLS knows of, and does not ask."""
+    asked = {node.id for node in nodes}
+    others = {peer.id: peer for node in nodes for peer in node.peers if peer.id not in asked}
+    if not others:
+        return
+    names = (label_of(node_name(id, peer.name), peer.address) for id, peer in others.items())
+    yield note(
+        "the cluster",
+        f"{counted(len(others), 'node is', 'nodes are')} not asked here: {', '.join(names)}",
+        "over TLS only the nodes that were named are asked, and the console of a node asks that "
+        "node alone: disque-trio doctor --tls asks all",
+        kind="unasked",
+    )
 
 
 def _reach(node: NodeFacts) -> Iterator[Finding]:
@@ -385,12 +410,9 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
             yield problem(
                 where,
                 f"{count} it as failed" + _silent_for(well, peer_id) + errors.get(peer_id, ""),
-                f"start it again, or if it is gone for good: CLUSTER FORGET {peer_id} on every "
-                "node",
                 kind="failed",
                 since=_heard(well, peer_id),
-                operation="nodes forget",
-                args={"node": peer_id},
+                **_mend_of_failed(peer_id, nodes),
             )
         elif peer_id not in errors and any("fail?" in flags for flags in thoughts):
             suspecting = sum("fail?" in flags for flags in thoughts)
@@ -410,6 +432,22 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
                 operation="nodes stay",
                 args={"node": peer_id},
             )
+
+
+def _mend_of_failed(id: str, nodes: Sequence[NodeFacts]) -> dict[str, Any]:
+    """The advice, and the operation that fits. A node that runs must not be forgotten."""
+    node = next((each for each in nodes if each.id == id), None)
+    if node is not None and not node.error:
+        return {
+            "advice": "it runs, and answers here: the nodes do not reach each other. Open their "
+            "bus ports (client port + 10000) to each other; if links are refused, their logs say "
+            "why"
+        }
+    gone = f"if it is gone for good: CLUSTER FORGET {id} on every node"
+    forget = {"operation": "nodes forget", "args": {"node": id}}
+    if node is not None and node.is_there:
+        return {"advice": f"it runs, and refuses to answer: {node.advice} Or {gone}", **forget}
+    return {"advice": f"start it again, or {gone}", **forget}
 
 
 def _few(well: list[NodeFacts]) -> Iterator[Finding]:

@@ -14,9 +14,10 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.observe import history, job_search, jobs, queues
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import RATES
-from disque_trio.observe.finding import Finding
+from disque_trio.observe.finding import Finding, ordered
 from disque_trio.observe.findings import as_rows, findings
 from disque_trio.observe.flows import Flows
+from disque_trio.observe.node_checks import unasked
 from disque_trio.observe.queue_counts import POINTS, QueueCounts
 from disque_trio.observe.queue_list import QueueLists
 from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
@@ -108,7 +109,11 @@ class Observer:
             self._workers_at = now
             with contextlib.suppress(DisqueError):
                 self._workers = (await Admin(self.client).workers()).items
-        return findings([each.facts for each in nodes], self.counts, self._workers)
+        facts = [each.facts for each in nodes]
+        found = findings(facts, self.counts, self._workers)
+        if self.client.nodes.discovers or self.client.follows_tls:
+            return found
+        return ordered([*found, *unasked(facts)])
 
     def rows(self, nodes: list[KnownNode]) -> list[Json]:
         """The nodes as rows."""

@@ -17,7 +17,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.greeting import Introduction
 from disque_trio.client.streams import cause_of
 from disque_trio.explain.zones import Place
-from disque_trio.observe.client import DeadlineClient, told_by
+from disque_trio.observe.client import DeadlineClient, silence_of
 from disque_trio.observe.cluster import (
     NodeFacts,
     NodeView,
@@ -84,6 +84,8 @@ class KnownNode:
     """What to do about it."""
     silent_since: float | None = None
     """In Unix seconds."""
+    is_there: bool = False
+    """Does it run, and refuse to answer?"""
 
     @property
     def name(self) -> str:
@@ -144,6 +146,7 @@ class KnownNode:
             error=(self.reason or self.why) if self.why else "",
             error_since=self.silent_since,
             advice=(self.advice or _ADVICE) if self.why else "",
+            is_there=bool(self.why and self.is_there),
             id=self.id,
             info=dict(self.info),
             config=dict(self.config),
@@ -301,12 +304,12 @@ class Survey:
             self._follow(node)
 
     def _note_silence(self, node: KnownNode, error: DisqueError) -> None:
-        node.reason, node.advice = told_by(error)
-        node.why, node.silent_since = node.reason, None
-        if silence := self.client.silent.get(node.where):
-            now = anyio.current_time()
-            node.why, node.reason, node.advice = silence.told(now), silence.reason, silence.advice
-            node.silent_since = time.time() - (now - silence.since)
+        now = anyio.current_time()
+        known = self.client.silent.get(node.where)
+        silence = known or silence_of(error, now)
+        node.why, node.reason, node.advice = silence.told(now), silence.reason, silence.advice
+        node.is_there = silence.is_there
+        node.silent_since = time.time() - (now - silence.since) if known else None
 
     def _follow(self, node: KnownNode) -> None:
         """Under TLS, ask the others, too."""

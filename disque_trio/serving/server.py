@@ -173,17 +173,19 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
         if detach is not None:
             cleanup.enter_context(pid_file(os.path.abspath(config.pidfile), log))
             detach()
-        return live(node, host, log, Supervisor(os.environ), *web_tasks(node, listeners, tls))
+        return live(
+            node, host, log, Supervisor(os.environ), *web_tasks(node, listeners, event_loop, tls)
+        )
 
 
 def web_tasks(
-    node: Node, listeners: Listeners, tls: Keeper | None = None
+    node: Node, listeners: Listeners, event_loop: SocketEventLoop, tls: Keeper | None = None
 ) -> list[Callable[[], Awaitable[None]]]:
     """What serves the web port, if there is one. A node without does not load what it needs."""
     if not listeners.web:
         return []
     site = importlib.import_module("disque_trio.web.site")
-    return [functools.partial(site.serve_node, node, listeners.web, tls)]
+    return [functools.partial(site.serve_node, node, listeners.web, event_loop.connect_inside, tls)]
 
 
 def event_loop_for(

@@ -156,7 +156,7 @@ def node(
         config, event_loop, store, known, host, log, names=store.names, limits=store.limits
     )
     if doors is not None:
-        doors += web_tasks(found, listeners, host.tls)
+        doors += web_tasks(found, listeners, event_loop, host.tls)
     return found
 
 

@@ -12,6 +12,7 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -21,7 +22,7 @@ import h11
 import trio
 
 from disque_trio.terminal.counting import counted
-from disque_trio.web.messages import PROBES, Expected, Header, Request, Response
+from disque_trio.web.messages import PROBES, WHOLE, Expected, Header, Request, Response
 from disque_trio.web.problems import ProblemError, retry_after, too_large
 from disque_trio.web.upgrade import upgraded
 
@@ -216,6 +217,27 @@ _ADVICE: Final = {
 }
 
 
+def _check_line(head: h11.Request) -> None:
+    """Refuse a request of another version of HTTP, or for what is no resource here. Raises
+    `ProblemError`."""
+    if not head.http_version.startswith(b"1."):
+        raise ProblemError(
+            505, "HTTP", f"HTTP {head.http_version.decode()} is not spoken here", "send HTTP/1.1"
+        )
+    if head.method == b"CONNECT":
+        raise ProblemError(501, "HTTP", "CONNECT is for proxies", "this is none")
+    target = head.target.decode("ascii")
+    is_of_server = head.method == b"OPTIONS" and target == WHOLE
+    if not (is_of_server or target.startswith("/") or _ABSOLUTE.fullmatch(target)):
+        raise ProblemError(
+            400, "HTTP", "the target of the request is no path", "send a path that begins with /"
+        )
+    if "#" in target:
+        raise ProblemError(
+            400, "HTTP", "the target of the request has a fragment", "write # as %23"
+        )
+
+
 def _malformed(error: h11.RemoteProtocolError) -> ProblemError:
     """What h11 cannot read. Its words quote bytes as Python writes them."""
     status, words = error.error_status_hint, _QUOTED.sub("", str(error))
@@ -236,6 +258,8 @@ class Connection:
     """Does it end after one request?"""
     _is_gone: bool = attrs.field(init=False, default=False)
     """Has the other side hung up while it waited?"""
+    _is_head: bool = attrs.field(init=False, default=False)
+    """Is the method HEAD, to which every answer is without its body?"""
     _upgrade: Response | None = attrs.field(init=False, default=None)
     _begun: bytes | None = attrs.field(init=False, default=b"")
     """The first line of the connection, until it is complete."""
@@ -277,15 +301,18 @@ class Connection:
         if response.session is not None:
             self._upgrade = response
             return False
-        await self._deliver(response, is_head=request.method == b"HEAD")
+        await self._deliver(response)
         return self.http.our_state is h11.DONE and self.http.their_state is h11.DONE
 
     async def _head(self, patience: float) -> Request | None:
         """The next one; None if the other side has hung up. TooSlowError: it does not come."""
+        self._is_head = False  # what comes may be no request
         with self._limited(patience) as limit:
             head = await self._event(limit)
         if not isinstance(head, h11.Request):
             return None
+        self._is_head = head.method == b"HEAD"
+        _check_line(head)
         headers, target = dict(head.headers), head.target.decode("ascii")
         names = [name for name, _ in head.headers]
         if twice := [name.decode().title() for name in _SINGLE if names.count(name) > 1]:
@@ -377,11 +404,11 @@ class Connection:
             self._is_gone = True
             scope.cancel()
 
-    async def _deliver(self, response: Response, *, is_head: bool) -> None:
+    async def _deliver(self, response: Response) -> None:
         try:
             if response.undelivered is not None and _has_hung_up(self.stream):
                 raise trio.BrokenResourceError
-            await self._say(response, is_head=is_head)
+            await self._say(response)
         except BaseException:
             await self._return(response)
             raise
@@ -413,7 +440,7 @@ class Connection:
             raise h11.RemoteProtocolError("this is not HTTP")
         self._begun = None if end else line
 
-    async def _say(self, response: Response, *, is_head: bool = False) -> None:
+    async def _say(self, response: Response) -> None:
         if self.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return
         headers = list(response.headers)
@@ -423,11 +450,12 @@ class Connection:
             length = b"%d" % len(response.body)
             headers += [(b"Content-Type", response.kind), (b"Content-Length", length)]
         given = {name for name, _ in headers}
+        headers.append((b"Date", formatdate(usegmt=True).encode()))
         headers += [each for each in _FOR_ALL if each[0] not in given]
         reason = HTTPStatus(response.status).phrase.encode()
         head = h11.Response(status_code=response.status, headers=headers, reason=reason)
         data = self.http.send(head) or b""
-        body = b"" if is_head or response.status == 304 else response.body
+        body = b"" if self._is_head or response.status == 304 else response.body
         with trio.fail_after(SEND_S):
             # Connections share a body: each of them has a copy of one piece only.
             for at in range(0, len(body), PIECE):

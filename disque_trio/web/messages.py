@@ -8,6 +8,8 @@ import attrs
 Header = tuple[bytes, bytes]
 PROBES: Final = ("/livez", "/readyz")
 """Paths that are answered also when there are too many connections."""
+WHOLE: Final = "*"
+"""The target of OPTIONS that asks for the server as a whole."""
 TEXT: Final = b"text/plain; charset=utf-8"
 HTML: Final = b"text/html; charset=utf-8"
 JSON: Final = b"application/json"

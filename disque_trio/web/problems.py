@@ -13,7 +13,7 @@ from disque_trio.client.refusals import DuplicateJobError, RefusedError
 from disque_trio.observe.values import Json, encoded
 from disque_trio.terminal.counting import counted
 from disque_trio.web.messages import Header, Response
-from disque_trio.worker.operating.plans import MistakeError
+from disque_trio.worker.operating.plans import MistakeError, SilentNodeError
 
 PROBLEM: Final = b"application/problem+json"
 _SHOWN: Final = 80
@@ -110,6 +110,8 @@ _UNKNOWN: Final = (
 
 def problem_of(error: DisqueError | MistakeError) -> ProblemError:
     """Of an error of a node, of a client, or of an operation that cannot be."""
+    if isinstance(error, SilentNodeError):
+        return ProblemError(503, "UNREACHED", error.text, _UNREACHED, retry_after(1))
     if isinstance(error, MistakeError):
         return ProblemError(422, "MISTAKE", error.text, error.advice or _LOOK)
     if isinstance(error, NoNodeError) and isinstance(error.__cause__, RefusedError):

@@ -21,7 +21,7 @@ from disque_trio.web.api.routes import ROOT
 from disque_trio.web.audit import Audit
 from disque_trio.web.auth import Authenticator, form_of
 from disque_trio.web.http_server import MOST_BODY, HttpServer
-from disque_trio.web.messages import HTML, JSON, Expected, Request, Response, refusal
+from disque_trio.web.messages import HTML, JSON, WHOLE, Expected, Request, Response, refusal
 from disque_trio.web.metrics import CONTENT_TYPE
 from disque_trio.web.roles import NOBODY, OPERATE, READER, SEE, STRANGER, User
 from disque_trio.web.source import Source, of_node
@@ -33,6 +33,8 @@ _FRAME: Final = "/picture"
 """A job's picture, without its data."""
 _READS: Final = (b"GET", b"HEAD")
 _NO_METHOD: Final = refusal(405, "only GET and HEAD are served here", (b"Allow", b"GET, HEAD"))
+_METHODS: Final = Response(204, headers=((b"Allow", b"GET, HEAD, POST, OPTIONS"),))
+"""Of the server as a whole (RFC 9110, 9.3.7)."""
 _BARRED: Final = (
     "This node is in protected mode: it has no password, so it serves its own machine only. Set"
     " 'requirepass-file', or say 'protected-mode no' if only people whom you trust reach this port."
@@ -102,7 +104,11 @@ class Site:
         """The response to one request."""
         if not self._auth.knows_host(request):
             return refusal(421, _NO_HOST)
+        if request.path == WHOLE:
+            return _METHODS
         if request.path in self._open:
+            if request.method not in _READS:
+                return _NO_METHOD
             return self._open[request.path](request)
         if self._auth.is_barred(request):
             return refusal(403, _BARRED)
@@ -241,7 +247,11 @@ async def serve(source: Source, sockets: Sequence[socket.socket]) -> None:
 
 
 async def serve_node(
-    node: Node, sockets: Sequence[socket.socket], tls: Keeper | None = None
+    node: Node,
+    sockets: Sequence[socket.socket],
+    connect_inside: Callable[[], socket.socket],
+    tls: Keeper | None = None,
 ) -> None:
-    """Serve the web port of a node until it is cancelled."""
-    await serve(of_node(node, tls), sockets)
+    """Serve the web port of a node until it is cancelled. `connect_inside` makes connections to
+    it."""
+    await serve(of_node(node, connect_inside, tls), sockets)

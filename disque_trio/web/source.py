@@ -1,13 +1,17 @@
 """Whose console it is: a node's, or that of a process that has no node."""
 
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
 import attrs
+from anyio.abc import ByteStream, UNIXSocketStream
 
+from disque_trio.client import streams
 from disque_trio.client.address import Address, Cluster, Tls
-from disque_trio.client.errors import NODE_TERMS
+from disque_trio.client.errors import not_connected
 from disque_trio.client.naming import process_name
 from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
@@ -59,8 +63,12 @@ class Source:
     """Is there a cluster to ask, or the picture alone?"""
 
 
-def of_node(node: Node, tls: Keeper | None = None) -> Source:
-    """The console of a node. It asks the node as any client does, by the port for clients."""
+def of_node(
+    node: Node, connect_inside: Callable[[], socket.socket], tls: Keeper | None = None
+) -> Source:
+    """The console of a node. It asks the node as any client does, by the port for clients. If that
+    speaks TLS only, it asks from within the process: the node's certificate need not be one that
+    the node accepts of clients."""
 
     def password() -> bytes | None:
         return node.state.config.requirepass or None
@@ -76,6 +84,7 @@ def of_node(node: Node, tls: Keeper | None = None) -> Source:
             ),
             patience_s=PATIENCE_S,
             name=process_name(_PROGRAM),
+            connect=partial(_connect, connect_inside),
         ),
         checks=lambda: checks(node),
         wrong_password=wrong_password,
@@ -86,29 +95,29 @@ def of_node(node: Node, tls: Keeper | None = None) -> Source:
     )
 
 
+async def _connect(
+    connect_inside: Callable[[], socket.socket], address: Address, timeout_s: float
+) -> ByteStream:
+    if address.tls is None:
+        return await streams.connect(address, timeout_s)
+    try:
+        return await UNIXSocketStream.from_socket(connect_inside())
+    except OSError as error:
+        raise not_connected(str(address), error, None, has_tls=False) from error
+
+
 def own_address(config: Config) -> Address:
-    """Where a node finds itself."""
+    """Where a node finds itself. Where that speaks TLS, other nodes are not asked
+    (`Client.discover`)."""
     host = next((each for each in config.bind if each not in _ANY), "127.0.0.1")
     if config.port:
         return Address(host=host, port=config.port)
     if config.tls_port:
-        return Address(host=host, port=config.tls_port, tls=_own_tls(config))
+        return Address(host=host, port=config.tls_port, tls=Tls())
     return Address(path=config.unixsocket)
 
 
 _ANY: Final = ("0.0.0.0", "::", "*")
-
-
-def _own_tls(config: Config) -> Tls:
-    """Its own certificate serves it as a client, too. It knows itself without a check; other nodes
-    are not asked with TLS (`Client.discover`)."""
-    return Tls(
-        cacert=config.tls_ca_cert_file or None,
-        cert=config.tls_cert_file or None,
-        key=config.tls_key_file or None,
-        is_insecure=True,
-        terms=NODE_TERMS,
-    )
 
 
 def alone(
@@ -127,7 +136,10 @@ def alone(
     return Source(
         config=lambda: config,
         client=DeadlineClient(
-            cluster or Cluster([Address()]), patience_s=PATIENCE_S, name=process_name(_PROGRAM)
+            cluster or Cluster([Address()]),
+            patience_s=PATIENCE_S,
+            name=process_name(_PROGRAM),
+            follows_tls=True,
         ),
         checks=lambda: [Check("console", True, "serves")],
         wrong_password=lambda ip: warn("wrong password at the web port", ip),

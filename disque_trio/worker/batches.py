@@ -208,7 +208,9 @@ async def _add_collector(
 ) -> Enqueued[Any]:
     calls = (then, *then.then)
     first, *others = [call.step(enqueuer.form) for call in calls]
-    headers: dict[str, Any] = {"then": others} if others else {}
+    headers = dict(enqueuer.adding(then, then.definition.options, first.key).headers)
+    if others:
+        headers["then"] = others
     places = [place_of(step) for step in (first, *others)]
     asked, wait, _ = enqueuer.awaited(calls[-1], (first, *others)[-1].key, places)
     arguments = {

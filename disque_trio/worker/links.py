@@ -14,7 +14,7 @@ import attrs
 from anyio.abc import ByteStream, SocketAttribute
 
 from disque_trio.client.address import Address
-from disque_trio.client.errors import ConnectionFailedError, lost
+from disque_trio.client.errors import ConnectionFailedError, ended, lost
 from disque_trio.client.naming import as_one_word
 from disque_trio.client.streams import Connect
 from disque_trio.statemachine.base import Failure, Reply
@@ -67,6 +67,8 @@ class Link:
     _scope: anyio.CancelScope = attrs.field(init=False, factory=anyio.CancelScope)
     _is_closing: bool = attrs.field(init=False, default=False)
     _has_answered: bool = attrs.field(init=False, default=False)
+    _said: Failure | None = attrs.field(init=False, default=None)
+    """The last reply to the greeting, if that is an error."""
     _error: ConnectionFailedError | None = attrs.field(init=False, default=None)
     _fd: int | None = attrs.field(init=False, default=None)
     """Of its socket, once that is open, if bytes go into it as they are."""
@@ -190,7 +192,9 @@ class Link:
         count = min(len(replies), len(self._greeting))
         for reply in replies[:count]:
             word = self._greeting.popleft()
+            self._has_answered, self._said = True, None
             if isinstance(reply, Failure):
+                self._said = reply
                 self._look_for_refusals([reply])
             elif word == b"HELLO":
                 self.listener.greeted(self, reply)
@@ -202,6 +206,9 @@ class Link:
                 self.listener.refused(self, reply.text.decode(errors="backslashreplace"))
 
     def _fail(self, error: BaseException | None) -> None:
+        if self._error is None and self._greeting and self._said is not None:
+            # A node that has no place for a client says so in place of the first reply.
+            self._error = ended(str(self.address), self._said)
         if self._error is None:
             self._error = lost(
                 str(self.address),

@@ -4,6 +4,7 @@ import argparse
 import errno
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from disque_trio.cli.frame import INTERRUPTED, USAGE, run
+from disque_trio.cli.frame import INTERRUPTED, TERMINATED, USAGE, run
 from disque_trio.terminal.options import COUNT, PORT, SHARE, Command, Family, UsageError, option
 
 
@@ -80,6 +81,35 @@ def test_each_line_of_a_reason_has_the_program_in_front(
 def test_ctrl_c_is_said_and_has_its_status(capsys: pytest.CaptureFixture[str]) -> None:
     assert playing(raising(KeyboardInterrupt())) == INTERRUPTED
     assert capsys.readouterr().err == "disque-trio toys: interrupted\n"
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does(capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    finished = []
+
+    def play() -> int:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            finished.append("kept")
+        return 0
+
+    assert playing(play) == TERMINATED
+    assert finished == ["kept"]
+    assert capsys.readouterr().err == "disque-trio toys: interrupted\n"
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_sigterm_ends_a_job_in_the_background_of_a_shell() -> None:
+    code = (
+        "import signal; from tests.cli.test_frame import playing;"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN);"
+        "playing(lambda: signal.raise_signal(signal.SIGTERM))"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
+
+    assert ended.returncode == -signal.SIGTERM
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ class FakeNode:
     port: int = 0
     path: str | None = None
     """A Unix socket instead of the port."""
+    refusal: bytes = b""
+    """What it tells every connection, whatever that asks, before it ends it."""
 
     def start(self) -> None:
         """Listen; on the same port again after `stop`."""
@@ -76,7 +78,12 @@ class FakeNode:
     def _serve(self, connection: socket.socket) -> None:
         parser = RequestParser()
         with connection, contextlib.suppress(OSError):
+            if self.refusal:
+                connection.sendall(self.refusal)
+                connection.shutdown(socket.SHUT_WR)
             while data := connection.recv(65536):
+                if self.refusal:
+                    continue
                 for args in all_requests(parser, data):
                     if args[:2] == [b"CLIENT", b"SETNAME"]:
                         self.names.append(args[2])
@@ -103,10 +110,14 @@ class FakeNode:
 
 @contextlib.contextmanager
 def fake_node(
-    answers: Answers, *, features: Sequence[bytes] = (), path: str | None = None
+    answers: Answers,
+    *,
+    features: Sequence[bytes] = (),
+    path: str | None = None,
+    refusal: bytes = b"",
 ) -> Iterator[FakeNode]:
     """A running node that answers so, and PING as nodes do."""
-    node = FakeNode(answers, features, path=path)
+    node = FakeNode(answers, features, path=path, refusal=refusal)
     node.start()
     try:
         yield node

@@ -191,6 +191,29 @@ def test_a_password_that_is_refused_is_told_at_once(
     assert b"QLEN" not in names(node)
 
 
+def test_what_a_node_says_before_it_hangs_up_is_told(kind: str) -> None:
+    async def conversation(client: Any) -> None:
+        with pytest.raises(AuthenticationError, match=r":\d+: DENIED set a password$"):
+            await client.qlen("q")
+
+    with fake_node({}, refusal=b"-DENIED set a password\r\n") as node:
+        talk(kind, url(node), conversation)
+
+
+def test_a_node_that_has_no_place_is_passed_over(kind: str) -> None:
+    async def conversation(client: Any) -> None:
+        assert await client.qlen("q") == 7
+
+    async def alone(client: Any) -> None:
+        with pytest.raises(NoNodeError, match="ends the connection: ERR max number of clients"):
+            await client.qlen("q")
+
+    full = fake_node({}, refusal=b"-ERR max number of clients reached\r\n")
+    with full as crowded, fake_node({b"HELLO": HELLO, b"QLEN": [7]}) as other:
+        talk(kind, url(crowded, other), conversation)
+        talk(kind, url(crowded).replace("://", "://:secret@"), alone)
+
+
 def test_a_node_that_is_gone_is_passed_over(kind: str) -> None:
     async def conversation(client: Any) -> None:
         assert await client.qlen("q") == 7

@@ -13,7 +13,6 @@ import trustme
 from disque_trio.client.address import Address, Tls
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import (
-    NODE_TERMS,
     OPTION_TERMS,
     URL_TERMS,
     ConnectionFailedError,
@@ -38,7 +37,7 @@ def said(port: int, tls: Tls | None) -> str:
     return str(caught.value)
 
 
-TERMS: Final = {"a URL": URL_TERMS, "options": OPTION_TERMS, "a node": NODE_TERMS}
+TERMS: Final = {"a URL": URL_TERMS, "options": OPTION_TERMS}
 OF_URL: Final = {"cacert": "tls_ca_file", "cert": "tls_cert_file", "key": "tls_key_file"}
 
 
@@ -57,7 +56,6 @@ def test_a_file_that_is_not_there_is_named_as_it_was_given(
     name = {
         "a URL": f"{option} of the URL",
         "options": f"--{field}",
-        "a node": option.replace("tls_ca_file", "tls_ca_cert_file").replace("_", "-"),
     }[terms]
     assert text == f"Cannot read {missing}, given as {name}: No such file or directory."
 

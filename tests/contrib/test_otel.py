@@ -8,14 +8,15 @@ import pytest
 import trio
 
 from disque_trio.testing.inline.kit import Inline
-from disque_trio.worker import App, Cancel, Dead, Fixed, NoJobError, Snooze, current_job
+from disque_trio.worker import App, BatchEnds, Cancel, Dead, Fixed, NoJobError, Snooze, current_job
 from tests.worker.failing import ERRORS, fail
 
 pytest.importorskip("opentelemetry.sdk")
 
+from opentelemetry import propagate
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import (
     InMemorySpanExporter,
@@ -128,6 +129,70 @@ def test_a_job_of_a_producer_without_tracing_has_no_link(disque_inline: Inline) 
 
     (process,) = watched.spans
     assert process.links == ()
+
+
+class Broken(SpanProcessor):  # type: ignore[misc]  # the SDK may be missing
+    """Fails as `when` says."""
+
+    def __init__(self, when: str) -> None:
+        self.when = when
+
+    def on_start(self, span: object, parent_context: object = None) -> None:  # noqa: ARG002
+        """May fail."""
+        if self.when == "start":
+            raise OSError("no collector")
+
+    def on_end(self, span: object) -> None:  # noqa: ARG002
+        """May fail."""
+        if self.when == "end":
+            raise OSError("no collector")
+
+
+@pytest.mark.parametrize("when", ["start", "end", "inject"])
+def test_a_job_does_not_suffer_from_telemetry_that_fails(
+    disque_inline: Inline, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    watched, ran = Watched(), []
+    watched.tracers.add_span_processor(Broken(when))
+    if when == "inject":
+        monkeypatch.setattr(propagate, "inject", lambda _: Broken("start").on_start(None))
+        monkeypatch.setattr(propagate, "extract", lambda *_: Broken("start").on_start(None))
+
+    @watched.tasks.task(name="greet", queue="mail", retry=Fixed([]))
+    def greet() -> None:
+        ran.append("ada")
+
+    greet.blocking.enqueue()
+    outcomes = disque_inline.blocking.run_all(watched.tasks)
+
+    assert ran == ["ada"]
+    assert [(each.task, each.attempt, str(each.end)) for each in outcomes] == [("greet", 1, "done")]
+
+
+async def test_what_follows_a_batch_is_linked_to_its_producer(disque_inline: Inline) -> None:
+    watched = Watched()
+
+    @watched.tasks.task(name="page", queue="mail")
+    async def page() -> None:
+        pass
+
+    @watched.tasks.task(name="publish", queue="mail")
+    async def publish(ends: BatchEnds) -> None:
+        pass
+
+    async with watched.tasks:
+        await watched.tasks.batch([page.call()], then=publish.partial())
+    await disque_inline.run_all(watched.tasks)
+
+    of_task = [
+        each
+        for each in watched.spans
+        if (each.attributes or {})["messaging.disque.task"] == "publish"
+    ]
+    assert [each.name for each in of_task] == ["create mail", "process mail"]
+    create, process = of_task
+    assert create.context is not None
+    assert [link.context.span_id for link in process.links] == [create.context.span_id]
 
 
 async def test_a_run_that_is_cancelled_is_no_failure(disque_inline: Inline) -> None:

@@ -34,6 +34,7 @@ class Live:
     port: int
     bus_port: int
     nursery: trio.Nursery
+    event_loop: SocketEventLoop
     tls_port: int = 0
 
     async def client(self) -> trio.SocketStream:
@@ -100,7 +101,7 @@ async def live(
     node = Node(machine, clock, event_loop, MemoryStore(), host, log)
     await (within or nursery).start(node.run)
     tls_port = tls[0].getsockname()[1] if tls else 0
-    return Live(node, log, port, bus_port, nursery, tls_port)
+    return Live(node, log, port, bus_port, nursery, event_loop, tls_port)
 
 
 async def pair(nursery: trio.Nursery, ours: Config, theirs: Config) -> tuple[Live, Live]:

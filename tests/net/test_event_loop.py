@@ -395,3 +395,19 @@ async def test_a_hub_that_waits_for_more_keeps_its_appointments(nursery: trio.Nu
     await stream.send_all(b"GETJOB TIMEOUT 20 FROM q\r\n")
 
     await expect(stream, b"*-1\r\n")
+
+
+async def test_a_client_in_the_process_needs_no_port(nursery: trio.Nursery) -> None:
+    node = await live(nursery, Config(requirepass=b"sesame", maxclients=1))
+    stream = trio.SocketStream(trio.socket.from_stdlib_socket(node.event_loop.connect_inside()))
+    await nursery.start(closed_at_the_end, stream)
+
+    await stream.send_all(b"PING\r\nAUTH sesame\r\nCLIENT LIST\r\n")
+    await expect(stream, b"-NOAUTH Authentication required.\r\n+OK\r\n$")
+    assert b"addr=unix:inside" in await receive(stream, 100)
+
+    with node.event_loop.connect_inside() as refused:
+        assert refused.recv(100) == b"-ERR max number of clients reached\r\n"
+    node.event_loop.stop_listening()
+    with pytest.raises(ConnectionRefusedError):
+        node.event_loop.connect_inside()

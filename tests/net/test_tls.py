@@ -161,6 +161,33 @@ async def test_what_is_no_tls_is_sent_away(
     assert not node.node.state.clients
 
 
+async def until_end(stream: trio.SocketStream) -> None:
+    """Read what TLS still says."""
+    with trio.fail_after(30), contextlib.suppress(trio.BrokenResourceError):
+        async for _ in stream:
+            pass
+
+
+@pytest.mark.parametrize("port", ["tls_port", "bus_port"])
+async def test_a_check_whether_a_port_is_open_is_no_refusal(
+    nursery: trio.Nursery, authority: Authority, port: str
+) -> None:
+    node = await live(nursery, tls_config(authority, tls_cluster=True))
+    checking = await connected(nursery, getattr(node, port))
+    await checking.send_eof()
+    await until_end(checking)
+
+    refused = await connected(nursery, getattr(node, port))
+    await refused.send_all(b"\x16\x03\x01\x02\x00\x01\x00")
+    await refused.send_eof()
+    await until_end(refused)
+
+    told = [event for event in node.log.events() if "has hung up in the TLS handshake" in event]
+    stats = node.node.state.stats
+    assert len(told) == 1
+    assert [stats.connections_rejected, stats.links_refused].count({"tls": 1}) == 1
+
+
 async def test_tls_to_the_plain_port_is_sent_away(
     nursery: trio.Nursery, authority: Authority
 ) -> None:

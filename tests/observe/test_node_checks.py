@@ -1,9 +1,12 @@
+from typing import Any
+
 import attrs
 import pytest
 
+from disque_trio.observe.client import ON_PASSWORD
 from disque_trio.observe.cluster import NodeFacts, PeerLine
-from disque_trio.observe.finding import Level
-from disque_trio.observe.node_checks import judge
+from disque_trio.observe.finding import Finding, Level
+from disque_trio.observe.node_checks import judge, unasked
 from tests.observe.clusters import cluster, line, node, said, the_one
 
 
@@ -264,6 +267,43 @@ def test_a_node_that_others_hold_for_failed_and_that_does_not_answer_is_told_onc
     assert finding.what == "2 nodes report it as failed; connection refused"
 
 
+def failed(**changes: Any) -> Finding:
+    """The worst finding about a node that the two others hold for failed."""
+    nodes = cluster()
+    for number in (0, 1):
+        peers = [p if p.id != "n3" else line("n3", "fail") for p in nodes[number].peers]
+        nodes[number] = attrs.evolve(nodes[number], peers=tuple(peers))
+    nodes[2] = attrs.evolve(nodes[2], **changes)
+    return next(each for each in judge(nodes) if each.kind == "failed")
+
+
+def test_a_failed_node_that_answers_here_is_not_to_be_forgotten() -> None:
+    finding = failed()
+
+    assert finding.advice.startswith("it runs, and answers here: the nodes do not reach each other")
+    assert "FORGET" not in finding.advice
+    assert not finding.operation
+
+
+def test_a_failed_node_that_refuses_to_answer_need_not_be_started_again() -> None:
+    told = failed(error="its certificate has expired", advice="Renew it.", is_there=True)
+    gone = failed(error="connection refused", advice="Is a node running there?")
+
+    assert told.advice.startswith("it runs, and refuses to answer: Renew it. Or if it is gone")
+    assert gone.advice.startswith("start it again, or if it is gone for good: CLUSTER FORGET n3")
+
+
+@pytest.mark.parametrize("has_password", [True, False])
+def test_a_node_with_another_password_is_to_have_that_of_the_others(has_password: bool) -> None:
+    nodes = cluster(has_password=has_password)
+    nodes[2] = attrs.evolve(nodes[2], error="ERR invalid password", advice=ON_PASSWORD)
+
+    advice = next(each.advice for each in judge(nodes) if each.kind == "silent")
+
+    assert ("CONFIG SET requirepass" in advice) == has_password
+    assert ("$DISQUE_AUTH" in advice) != has_password
+
+
 def test_what_a_single_node_thinks_is_told_of_one() -> None:
     nodes = cluster()
     peers = [p if p.id != "n3" else line("n3", "fail") for p in nodes[0].peers]
@@ -395,3 +435,14 @@ def test_a_loop_that_stood_still_is_told(stood: str, level: Level | None) -> Non
     for each in found:
         assert "90 s ago" in each.what
         assert (each.kind, each.since) == ("standstill", 910.0)
+
+
+def test_nodes_that_are_not_asked_are_told() -> None:
+    nodes = cluster()
+    assert list(unasked(nodes)) == []
+
+    [finding] = unasked(nodes[:1])
+
+    others = ", ".join(f"{each.id[:8]} ({each.where})" for each in nodes[1:])
+    assert finding.what == f"{len(nodes) - 1} nodes are not asked here: {others}"
+    assert finding.level is Level.NOTE

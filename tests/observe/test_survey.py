@@ -160,6 +160,19 @@ def test_a_node_without_the_password_of_the_others_is_to_be_given_it() -> None:
     assert "requirepass" in facts.advice
 
 
+def test_a_node_in_protected_mode_says_itself_what_to_do() -> None:
+    with fake_node({}, refusal=b"-DENIED It is in protected mode. Set a password.\r\n") as node:
+        facts = examined(node.port)
+
+    assert facts.error == "DENIED It is in protected mode"
+    assert facts.advice == "Set a password."
+
+
+def test_a_node_that_has_no_place_is_told() -> None:
+    with fake_node({}, refusal=b"-ERR max number of clients reached\r\n") as node:
+        assert "ERR max number of clients reached" in examined(node.port).error
+
+
 def test_any_other_refusal_is_told_as_it_is() -> None:
     with fake_node(refusing(Failure(b"ERR not today"))) as node:
         facts = examined(node.port)

@@ -74,6 +74,6 @@ async def web(nursery: trio.Nursery, config: Config | None = None) -> Web:
     port = int(sock.getsockname()[1])
     known = attrs.evolve(config or Config(), web_port=port)
     node = await live(nursery, known)
-    [door] = web_tasks(node.node, Listeners(web=[sock]))
+    [door] = web_tasks(node.node, Listeners(web=[sock]), node.event_loop)
     nursery.start_soon(door)
     return Web(node, port)

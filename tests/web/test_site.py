@@ -134,12 +134,25 @@ async def test_a_name_that_is_not_ours_leads_nowhere(
     assert (await node.send(data.encode("latin-1"))).startswith(b"HTTP/1.1 %d" % status)
 
 
+async def test_options_of_the_whole_server_lists_the_methods(nursery: trio.Nursery) -> None:
+    answer = await (await web(nursery)).ask("*", method="OPTIONS")
+
+    assert (answer.status, answer.headers["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE", "OPTIONS"])
+async def test_probes_are_only_read(nursery: trio.Nursery, method: str) -> None:
+    answer = await (await web(nursery)).ask("/livez", method=method)
+
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
 # Who.
 
 
 async def test_without_a_password_other_machines_are_not_served(nursery: trio.Nursery) -> None:
     node = await web(nursery)
-    site = Site(of_node(node.live.node))
+    site = Site(of_node(node.live.node, node.live.event_loop.connect_inside))
 
     async def status(path: str) -> int:
         asked = Request(b"GET", path, "192.0.2.7", {b"host": b"192.0.2.1"})

@@ -1,5 +1,6 @@
 """The web port with TLS."""
 
+import json
 import ssl
 from pathlib import Path
 
@@ -7,8 +8,8 @@ import trio
 from trio_websocket import open_websocket
 
 from disque_trio.web.upgrade import PROTOCOL
-from tests.certificates import Authority
-from tests.web.asking import everything, taken_apart
+from tests.certificates import Authority, tls_config
+from tests.web.asking import everything, taken_apart, web
 from tests.web.browser import Browser, Console, console
 
 
@@ -44,6 +45,22 @@ async def test_pages_and_sockets_go_over_tls(nursery: trio.Nursery, tmp_path: Pa
     ) as socket:  # fmt: skip
         browser = Browser(socket)
         assert (await browser.see("overview"))["nodes"][0]["state"] == "up"
+
+
+async def test_a_node_whose_clients_speak_tls_asks_itself_from_within(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    clients, nodes = Authority(tmp_path, "clients"), Authority(tmp_path, "nodes")
+    # The node would refuse its own certificate if it came as a client.
+    node = await web(nursery, tls_config(clients, nodes.sign(is_expired=True), port=0))
+
+    overview = json.loads((await node.ask("/api/v1/overview")).body)
+    job = json.dumps({"body": "x"}).encode()
+    kind = "Content-Type: application/json"
+    added = await node.ask("/api/v1/queues/q/jobs", kind, method="POST", body=job)
+
+    assert [each["state"] for each in overview["nodes"]] == ["up"]
+    assert added.status == 201
 
 
 async def test_who_speaks_no_tls_is_let_go(nursery: trio.Nursery, tmp_path: Path) -> None:

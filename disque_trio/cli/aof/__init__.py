@@ -21,6 +21,7 @@ exit status:
   3    check and dump: the file is sound but for a torn tail, as a crash leaves it behind
   4    a newer version has written the file; nothing was written
   130  interrupted by Ctrl-C; no file has been changed
+  143  the same, by SIGTERM
 
 docs/journal.md describes the formats.
 """

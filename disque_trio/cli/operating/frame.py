@@ -46,6 +46,7 @@ exit status:
   1    there is nothing of that name, a node refuses it, or no node answers
   2    wrong usage
   130  interrupted by Ctrl-C
+  143  the same, by SIGTERM
 """.replace("DEFAULT", DEFAULT_URL)
 
 

@@ -17,6 +17,7 @@ exit status:
   1    something was found that somebody should look at, such as a file that is no trace
   2    usage: a bad option, something that is missing or cannot be reached
   130  interrupted by Ctrl-C
+  143  the same, by SIGTERM
 
 A sweep runs on Spark by 'disque-trio sim sweep --spark'. docs/pipeline.md tells of all this.
 """

@@ -23,6 +23,7 @@ exit status:
        of the marks that a scenario expects sometimes; or a trace ends before its run, and what it
        has violates nothing
   130  interrupted by Ctrl-C; what a sweep had finished is kept
+  143  the same, by SIGTERM
 
 docs/simulation.md tells how to write scenarios, and what the properties and marks mean.
 """

@@ -12,7 +12,7 @@ from disque_trio.observe.operations.operation import answering, one_by_one
 from disque_trio.observe.values import Json, word
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import given
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, SilentNodeError, Tell
 
 _DIGITS: Final = 8
 """Of an id, which are enough to name a node, and are typed before a grave operation."""
@@ -39,7 +39,7 @@ async def _member(client: Client, args: Json) -> tuple[Member, list[Address]]:
 async def _reached(client: Client, args: Json) -> tuple[Member, Address, list[Address]]:
     member, others = await _member(client, args)
     if member.node is None:
-        raise MistakeError(f"{_called(member)} does not answer")
+        raise SilentNodeError(f"{_called(member)} does not answer")
     return member, member.node, others
 
 

@@ -103,7 +103,7 @@ def _run(order: Order, line: socket.socket) -> Shutdown:
             supervisor,
             joining.run,
             depend,
-            *web_tasks(node, listeners, host.tls),
+            *web_tasks(node, listeners, event_loop, host.tls),
             is_starting=is_starting,
         )
 

@@ -45,7 +45,8 @@ class Api:
 
     @jobs.default
     def _client(self) -> Client:
-        return Client(self.source.client.url, name=process_name("disque-trio-http"))
+        name, asking = process_name("disque-trio-http"), self.source.client
+        return Client(asking.url, name=name, connect=asking.connect)
 
     @property
     def client(self) -> Client:

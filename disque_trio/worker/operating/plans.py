@@ -25,6 +25,10 @@ class MistakeError(Exception):
         return printable_lines(": ".join(filter(None, [self.text, self.advice])))
 
 
+class SilentNodeError(MistakeError):
+    """The node that is meant does not answer: later the same may be done."""
+
+
 @attrs.define
 class Outcome:
     """What has become of it, node by node, or worker by worker."""

@@ -1,9 +1,14 @@
 """Operations of the table, for programs."""
 
+import pytest
 import trio
 
+from disque_trio.observe.client import Silence
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.web.api.table import ROUTES
+from disque_trio.web.problems import problem_of
+from disque_trio.worker.operating.plans import SilentNodeError
+from tests.observe.rig import observed
 from tests.web.api.asking import program
 
 GONE = "D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"
@@ -116,3 +121,18 @@ async def test_the_log_has_each_operation(nursery: trio.Nursery) -> None:
     assert isinstance(facts, dict)
     assert (facts["operation"], facts["target"]) == ("queues pause", "mail all")
     assert (facts["role"], facts["address"]) == ("admin", "127.0.0.1")
+
+
+@pytest.mark.parametrize("name", ["leave", "stay", "kick"])
+async def test_a_node_that_does_not_answer_is_asked_again_later(
+    nursery: trio.Nursery, name: str
+) -> None:
+    seen = await observed(nursery, 2)
+    where = f"127.0.0.1:{seen.nodes[1].state.config.port}"
+    seen.client.silent[where] = Silence(trio.current_time(), "no answer")
+
+    with pytest.raises(SilentNodeError) as error:
+        await OPERATIONS[f"nodes {name}"].planned(seen.client, {"node": where, "client": "1"})
+
+    response = problem_of(error.value).response()
+    assert (response.status, dict(response.headers)) == (503, {b"Retry-After": b"1"})
