@@ -121,12 +121,12 @@ def _picture(options: Options) -> Any:
     found = single.recorded(paths, options.seed, "heap")
     shown = pages.content(found.plan, found.rows, found.done.verdict, found.command)
     if found.done.verdict is None:
-        _tell_of_crash(shown["head"], found.done.result)
+        _note_crash(shown["head"], found.done.result)
     page = pages.page_of(found.plan, shown)
     return subjects.Picture(page.encode(), pages.embedded(shown).encode())
 
 
-def _tell_of_crash(head: dict[str, Any], result: Any) -> None:
+def _note_crash(head: dict[str, Any], result: Any) -> None:
     """A run that broke off has no verdict, but what broke it."""
     head["ok"] = result.is_ok
     head["findings"] = [(each.property, each.job, each.time, each.text) for each in result.findings]

@@ -25,7 +25,7 @@ from disque_trio.terminal.output import complain, say
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
 _STYLE: Final = Style.from_dict({"hint": "ansibrightblack italic"})
-_WORTH_TELLING_S: Final = 0.5
+_SLOW_S: Final = 0.5
 """A command that took longer gets its time printed, as redis-cli does."""
 
 
@@ -106,7 +106,7 @@ class Prompt:
         started = monotonic()
         self.session.line(line.encode(errors="surrogateescape"))
         took_s = monotonic() - started
-        if took_s >= _WORTH_TELLING_S:
+        if took_s >= _SLOW_S:
             say(f"({took_s:.2f}s)")
 
     def _guarded(self, act: Callable[[], object]) -> None:

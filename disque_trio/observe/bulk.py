@@ -21,7 +21,7 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
     """What the operation will do to these jobs. Raises `MistakeError` if it can do nothing."""
     if operation.family != "jobs":
         raise MistakeError(f"'{operation.key}' is not for jobs that fit a filter")
-    plans, refused, says = [], Counter[str](), Counter[str]()
+    plans, refused, lines = [], Counter[str](), Counter[str]()
     unasked: dict[str, None] = {}
     for id in ids:
         try:
@@ -30,7 +30,7 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
             refused[str(error).replace(id, "the job")] += 1
         else:
             plans.append(plan)
-            says.update(each.replace(id, "the job") for each in plan.says)
+            lines.update(each.replace(id, "the job") for each in plan.says)
             unasked |= dict.fromkeys(plan.unasked)
     if not plans:
         raise MistakeError("; ".join(_counted(refused)) or "no job fits")
@@ -55,7 +55,7 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
         target=counted(count, "job that fits", "jobs that fit"),
         says=[
             f"{operation.label}: {counted(count, 'job')}",
-            *_counted(says),
+            *_counted(lines),
             *(f"not: {each}" for each in _counted(refused)),
         ],
         run=run,
@@ -66,6 +66,6 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
 
 def _counted(lines: Counter[str]) -> list[str]:
     """Each line once, with how often it was said; of many kinds the most frequent."""
-    told = [f"{times:,} × {text}" if times > 1 else text for text, times in lines.most_common()]
-    more = len(told) - _KINDS
-    return [*told[:_KINDS], f"and {counted(more, 'more kind')}"] if more > 0 else told
+    texts = [f"{times:,} × {text}" if times > 1 else text for text, times in lines.most_common()]
+    more = len(texts) - _KINDS
+    return [*texts[:_KINDS], f"and {counted(more, 'more kind')}"] if more > 0 else texts

@@ -20,7 +20,7 @@ ANSWER_S: Final = 1.0
 """A node that takes longer is silent."""
 PROBE_S: Final = 1.0
 """How often silent nodes are tried again."""
-_TOLD_S: Final = 5.0
+_RECENT_S: Final = 5.0
 """How long a node is silent is not told before: it has only just been asked."""
 ON_PASSWORD: Final = "give the password in $DISQUE_AUTH or in the URL: disque://:PASSWORD@HOST:PORT"
 WITHOUT_PASSWORD: Final = "give the node the password of the others: CONFIG SET requirepass"
@@ -37,10 +37,12 @@ class Silence:
     is_there: bool = False
     """Does it run, and refuse to answer?"""
 
-    def told(self, now: float) -> str:
+    def describe(self, now: float) -> str:
         """In words."""
         seconds = now - self.since
-        return self.reason if seconds < _TOLD_S else f"not heard for {seconds:.0f} s: {self.reason}"
+        return (
+            self.reason if seconds < _RECENT_S else f"not heard for {seconds:.0f} s: {self.reason}"
+        )
 
 
 @attrs.define(eq=False, repr=False)
@@ -64,7 +66,7 @@ class DeadlineClient(Client):
             return await Client._ask(self, address, asked)
         name, now = str(address), anyio.current_time()
         if silence := self.silent.get(name):
-            raise ConnectionFailedError(silence.told(now))
+            raise ConnectionFailedError(silence.describe(now))
         try:
             with anyio.fail_after(self.answer_s):
                 return await Client._exchange(self, address, asked)

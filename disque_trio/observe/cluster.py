@@ -46,8 +46,8 @@ class PeerLine:
     """Where other nodes reach it; 0 if the line does not tell."""
     name: str = ""
     """Its `node-name`."""
-    heard_s: float = 0.0
-    """When it was heard last, in Unix seconds; 0 if the line does not tell."""
+    pong_s: float = 0.0
+    """When its last PONG came, in Unix seconds; 0 if the line does not tell."""
 
     @property
     def address(self) -> str:
@@ -148,7 +148,7 @@ def _line(words: list[str], own_host: str) -> PeerLine:
         zone=zones[0].removeprefix(_ZONE) if zones else "",
         bus_port=int(bus_port) if bus_port.isdigit() else 0,
         name=printable(names[0].removeprefix(_NAME)) if names else "",
-        heard_s=int(words[4]) / 1000 if words[4].isdigit() else 0.0,
+        pong_s=int(words[4]) / 1000 if words[4].isdigit() else 0.0,
     )
 
 
@@ -180,7 +180,7 @@ def bus_place(address: Address, config: Mapping[str, str]) -> tuple[str, int] | 
 
 RATES: Final = ("jobs_added", "jobs_delivered", "jobs_acked", "total_commands_processed")
 """The totals of a node of which rates are shown. Original nodes have the last one alone."""
-_TOLD_BY_OTHERS: Final = ("setack",)
+_REPORTED_BY_OTHERS: Final = ("setack",)
 """An acknowledgement is counted at each holder, by this cause but at one."""
 
 
@@ -206,7 +206,7 @@ def view_of(
     node: str, info: Mapping[str, str], before: Mapping[str, int], seconds: float
 ) -> NodeView:
     """A node by its INFO. `before` are the totals of so many `seconds` ago; 0 is of no look."""
-    counts = {name: counted_total(info, name, _TOLD_BY_OTHERS) for name in RATES}
+    counts = {name: counted_total(info, name, _REPORTED_BY_OTHERS) for name in RATES}
     totals = {name: count for name, count in counts.items() if count is not None}
     return NodeView(
         node,

@@ -183,9 +183,11 @@ def of_queues(
     """Those of a count of the queues. `names` has the nodes by address. The clock of a node, which
     stamps its jobs, may be slow by `slow_s`: then they seem older by that."""
     behind = _behind(counts, names, slow_s)
-    yield from _told(behind)
-    told = {each.name for kind, queues in behind if kind in (_STOPPED, _CLOSED) for each in queues}
-    yield from _told(_others(counts, told, names))
+    yield from _report(behind)
+    reported = {
+        each.name for kind, queues in behind if kind in (_STOPPED, _CLOSED) for each in queues
+    }
+    yield from _report(_others(counts, reported, names))
     more = len(counts.behind_names) - len(counts.behind.ranks)
     if more > 0:
         have = counted(more, "more queue has", "more queues have")
@@ -195,7 +197,7 @@ def of_queues(
         )
 
 
-def _told(found: Iterable[tuple[_Kind, list[_Queue]]]) -> Iterator[Finding]:
+def _report(found: Iterable[tuple[_Kind, list[_Queue]]]) -> Iterator[Finding]:
     for kind, queues in found:
         if len(queues) > _NAMED:
             yield _of_many(kind, queues)
@@ -283,9 +285,9 @@ def _sides(counts: QueueCounts, name: str, names: Mapping[str, str]) -> str:
 
 
 def _others(
-    counts: QueueCounts, told: Collection[str], names: Mapping[str, str]
+    counts: QueueCounts, reported: Collection[str], names: Mapping[str, str]
 ) -> Iterator[tuple[_Kind, list[_Queue]]]:
-    """Of the paused queues those that are not `told` of already."""
+    """Of the paused queues those that are not `reported` already."""
 
     def queues(names: Sequence[str], jobs: Callable[[str], int]) -> list[_Queue]:
         return [_Queue(name, jobs(name), 0.0) for name in names]
@@ -324,7 +326,7 @@ def _others(
                 delayed=total("delayed")(each.name),
             )
             for each in queues(
-                [name for name in counts.paused if name not in told], total("length")
+                [name for name in counts.paused if name not in reported], total("length")
             )
         ],
     )

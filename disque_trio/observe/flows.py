@@ -289,8 +289,8 @@ class Flows:
         asked = [commands.show(id, is_ended=is_ended) for id in ids]
 
         async def ask(node: Address) -> list[Copy]:
-            told = await client.ask(node, asked) if asked else []
-            return [Copy(node=node, job=each) for each in told if isinstance(each, JobDetails)]
+            replies = await client.ask(node, asked) if asked else []
+            return [Copy(node=node, job=each) for each in replies if isinstance(each, JobDetails)]
 
         return await at_each(client, ask)
 
@@ -342,7 +342,7 @@ def _row(known: KnownFlow, status: FlowStatus | None) -> Json:
 
 def _member(member: FlowMemberStatus, known: KnownFlow, job: FoundJob | None) -> Json:
     planned = known.flow.members[member.place]
-    told: Json = {
+    fields: Json = {
         "task": member.task,
         "after": _ranges(planned.after),
         "steps": len(planned.places),
@@ -350,10 +350,10 @@ def _member(member: FlowMemberStatus, known: KnownFlow, job: FoundJob | None) ->
         "id": member.id,
     }
     if job is None:
-        return told
+        return fields
     row = job.row()
     names = ("state", "attempt", "limit", "error", "due_s", "worker", "since_s")
-    return told | {name: row[name] for name in names}
+    return fields | {name: row[name] for name in names}
 
 
 def _ranges(places: Sequence[int]) -> list[list[int]]:

@@ -66,8 +66,8 @@ def _read(node: str, fields: Mapping[str, str], field: str, period: int) -> Iter
             samples[round(known["at"] / period)] = known
     if "history_since" in fields:
         marks = [each.split(",", 2) for each in fields.get("history_marks", "").split(";") if each]
-        told = [(float(at), kind, printable(what)) for at, kind, what in marks]
-        yield NodeHistory(node, float(fields["history_since"]), samples, told)
+        events = [(float(at), kind, printable(what)) for at, kind, what in marks]
+        yield NodeHistory(node, float(fields["history_since"]), samples, events)
 
 
 def _series(nodes: list[NodeHistory], period: int) -> Json:

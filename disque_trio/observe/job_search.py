@@ -106,8 +106,8 @@ def _has(job: "FoundJob", field: str, text: str) -> bool:
         return job.error is not None and wanted in f"{job.error.kind}: {job.error.message}".lower()
     if field == "place":
         return job.error is not None and wanted == job.error.place.lower()
-    told: str = getattr(job, field)
-    return wanted in told.lower()
+    value: str = getattr(job, field)
+    return wanted in value.lower()
 
 
 def _body(job: JobDetails) -> bytes:
@@ -244,8 +244,8 @@ def _order(job: FoundJob) -> tuple[float, float]:
 
 def _preference(copy: Copy) -> tuple[int, bool, bool]:
     ending = copy.job.ending
-    is_told = ending is not None and bool(ending.by)
-    return _REAL.index(copy.job.state), copy.job.backing_off is None, not is_told
+    is_attributed = ending is not None and bool(ending.by)
+    return _REAL.index(copy.job.state), copy.job.backing_off is None, not is_attributed
 
 
 def _may_fit(job: JobDetails, wanted: Filter, now: float) -> bool:

@@ -62,13 +62,13 @@ async def job(
     queue = next((copy.job.queue for copy in found.items if copy.job.queue), "")
     await counts.renew([queue])
     now = time.time() + survey.clock_ms / 1000
-    told = summary(found.items, await WorkerReports.ask(survey), counts, now)
+    found_job = summary(found.items, await WorkerReports.ask(survey), counts, now)
     leasing = await _leasing(survey, found.items)
     best = max(found.items, key=lambda copy: copy.job.body is not None)
     return {
         "id": id,
         "found": True,
-        "summary": told.row(),
+        "summary": found_job.row(),
         "copies": [_copy(copy, nodes, names, leasing) for copy in found.items],
         "holders": _holders(id, found.items, nodes),
         "zones": _zones(found.items, nodes),
@@ -88,23 +88,22 @@ async def _ended(survey: Survey, counts: QueueCounts, id: str) -> tuple[Json, di
         return {"id": id, "found": False, "why": _ENDED}, found.unreached
     [copy] = found.items
     workers = WorkerReports({}, {})
-    told = summary([copy], workers, counts, time.time() + survey.clock_ms / 1000)
-    row = told.row()
+    found_job = summary([copy], workers, counts, time.time() + survey.clock_ms / 1000)
+    row = found_job.row()
     facts = {
         **name_fields(copy.job.queue or "", "queue"),
         "task": copy.task,
         "added_ms": row["added_ms"],
-        "group": told.group,
-        "key": told.key,
+        "group": found_job.group,
+        "key": found_job.key,
         "reason": copy.reason,
     }
-    told_result = {"result": _result(found.items)}
     return {
         "id": id,
         "found": False,
         "summary": row,
         "facts": facts,
-        **told_result,
+        "result": _result(found.items),
     }, found.unreached
 
 
@@ -120,9 +119,9 @@ def _result(copies: list[Copy]) -> Json | None:
 def _holders(id: str, copies: list[Copy], nodes: Mapping[str, KnownNode]) -> list[Json]:
     """Who has the job or may have it, and why."""
     places = [node.place for node in nodes.values()]
-    told = {nodes[where].id: copy.job for copy in copies if (where := str(copy.node)) in nodes}
+    details = {nodes[where].id: copy.job for copy in copies if (where := str(copy.node)) in nodes}
     silent = {node.id for node in nodes.values() if node.why}
-    return [attrs.asdict(each) for each in holders_of(id, told, places, silent)]
+    return [attrs.asdict(each) for each in holders_of(id, details, places, silent)]
 
 
 def _zones(copies: list[Copy], nodes: Mapping[str, KnownNode]) -> Json:
@@ -207,8 +206,8 @@ async def _explained(survey: Survey, job: JobDetails) -> Iterator[str]:
     facts = clusters.facts_of(
         [clusters.NodeReply(each) for each in configs], silent=len(survey.nodes) - len(configs)
     )
-    told = rules.answers(clusters.request_of(job), facts)
-    return (f"{each.title}: {_LOST.get(each.loss.lost, '')}; {each.loss.why}" for each in told)
+    answers = rules.answers(clusters.request_of(job), facts)
+    return (f"{each.title}: {_LOST.get(each.loss.lost, '')}; {each.loss.why}" for each in answers)
 
 
 _LOST: Final = {"no": "not lost", "may": "may be lost", "yes": "lost"}
@@ -220,10 +219,10 @@ async def _configs(survey: Survey) -> list[dict[str, str]]:
     for node in survey.nodes.values():
         asked: Command[Any] = commands.call("CONFIG", "GET", "*")
         try:
-            [told] = await survey.client.ask(node.address, [asked])
+            [reply] = await survey.client.ask(node.address, [asked])
         except DisqueError:
             continue
-        words = told if isinstance(told, list) else []
+        words = reply if isinstance(reply, list) else []
         texts = [each.decode(errors="replace") for each in words if isinstance(each, bytes)]
         found.append(dict(zip(texts[::2], texts[1::2], strict=False)))
     return found

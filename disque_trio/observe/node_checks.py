@@ -33,9 +33,9 @@ def judge(nodes: list[NodeFacts], closed: Sequence[str] = ()) -> list[Finding]:
     found: list[Finding] = []
     nodes = [attrs.evolve(node, where=node.label) for node in nodes]
     well = [node for node in nodes if not node.error and not node.is_loading]
-    told = {*_failed(well), *_left(well, nodes)}
+    reported = {*_failed(well), *_left(well, nodes)}
     for node in nodes:
-        if node.error and node.id in told:
+        if node.error and node.id in reported:
             pass  # what others know of it says more: `_members`
         elif node.error:
             found.append(_silent(node, well))
@@ -368,7 +368,7 @@ def _failed(well: list[NodeFacts]) -> set[str]:
     flags: dict[str, set[str]] = {}
     for peer in (peer for node in well for peer in node.peers):
         flags.setdefault(peer.id, set()).update(peer.flags)
-    return {id for id, told in flags.items() if "fail" in told and "noaddr" not in told}
+    return {id for id, of_node in flags.items() if "fail" in of_node and "noaddr" not in of_node}
 
 
 def _left(well: list[NodeFacts], nodes: list[NodeFacts]) -> set[str]:
@@ -402,7 +402,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
                 f"if it was stopped: CLUSTER FORGET {peer_id} on every node; jobs that it had not "
                 "given away yet get new copies then",
                 kind="left",
-                since=_heard(well, peer_id),
+                since=_last_pong(well, peer_id),
                 operation="nodes forget",
                 args={"node": peer_id},
             )
@@ -411,7 +411,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
                 where,
                 f"{count} it as failed" + _silent_for(well, peer_id) + errors.get(peer_id, ""),
                 kind="failed",
-                since=_heard(well, peer_id),
+                since=_last_pong(well, peer_id),
                 **_mend_of_failed(peer_id, nodes),
             )
         elif peer_id not in errors and any("fail?" in flags for flags in thoughts):
@@ -420,7 +420,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
                 where,
                 f"{suspecting} of {counted(len(thoughts), 'node suspects', 'nodes suspect')} it",
                 "see its log and network",
-                since=_heard(well, peer_id),
+                since=_last_pong(well, peer_id),
             )
         if any("handshake" in flags for flags in thoughts):
             yield note(where, "is about to join")
@@ -463,13 +463,13 @@ def _few(well: list[NodeFacts]) -> Iterator[Finding]:
 
 
 def _silent_for(well: list[NodeFacts], id: str) -> str:
-    heard = _heard(well, id)
-    return f"; last heard from {spelled(max(round(well[0].now_s - heard), 0))} ago" if heard else ""
+    last = _last_pong(well, id)
+    return f"; last heard from {spelled(max(round(well[0].now_s - last), 0))} ago" if last else ""
 
 
-def _heard(well: list[NodeFacts], id: str) -> float | None:
-    """When any node heard of this one last."""
-    moments = [p.heard_s for node in well for p in node.peers if p.id == id and p.heard_s]
+def _last_pong(well: list[NodeFacts], id: str) -> float | None:
+    """When any node received its last PONG."""
+    moments = [p.pong_s for node in well for p in node.peers if p.id == id and p.pong_s]
     return max(moments, default=None)
 
 
@@ -523,10 +523,10 @@ def _clocks(well: list[NodeFacts]) -> Iterator[Finding]:
 def _versions(well: list[NodeFacts]) -> Iterator[Finding]:
     """Nodes that did not answer here are known by what others have heard of them."""
     ours = dict.fromkeys(node.version for node in well if node.is_ours)
-    heard = [name for node in well for name in node.counts("cluster_versions")]
-    missing = dict.fromkeys(name for name in heard if "/" in name and name not in ours)
+    reported = [name for node in well for name in node.counts("cluster_versions")]
+    missing = dict.fromkeys(name for name in reported if "/" in name and name not in ours)
     originals = [node.where for node in well if not node.is_ours]
-    if not originals and "original" in heard:
+    if not originals and "original" in reported:
         originals = ["the cluster"]
     if originals:
         yield note(
@@ -535,7 +535,7 @@ def _versions(well: list[NodeFacts]) -> Iterator[Finding]:
             "they take part in everything but repair, the cluster secret and leases",
         )
     names = sorted([*ours, *missing])
-    if "earlier" in heard and all("/" in name for name in names):
+    if "earlier" in reported and all("/" in name for name in names):
         names.append("an earlier one")
     if len(names) > 1:
         yield warning(

@@ -31,8 +31,8 @@ FIRST_S: Final = 1.0
 """So long the first who look wait until all queues are counted."""
 WORKERS_S: Final = 5.0
 """How old what workers have noted may be for findings about them."""
-Told = tuple[Json, dict[str, str]]
-"""What is told, and the nodes that have not answered, with the reason."""
+Answer = tuple[Json, dict[str, str]]
+"""The data, and the nodes that have not answered, with the reason."""
 
 
 @attrs.define(eq=False)
@@ -43,7 +43,7 @@ class Observer:
     survey: Survey = attrs.field(init=False)
     counts: QueueCounts = attrs.field(init=False)
     lists: QueueLists = attrs.field(init=False)
-    people: Workers = attrs.field(init=False)
+    workers: Workers = attrs.field(init=False)
     flows: Flows = attrs.field(init=False)
     timelines: Timelines = attrs.Factory(Timelines)
     series: deque[tuple[float | None, ...]] = attrs.field(factory=lambda: deque(maxlen=POINTS))
@@ -57,7 +57,7 @@ class Observer:
     def __attrs_post_init__(self) -> None:
         self.survey = Survey(self.client)
         self.forget()
-        self.people = Workers(self.survey)
+        self.workers = Workers(self.survey)
         self.flows = Flows(self.survey)
 
     async def run(self) -> None:
@@ -72,7 +72,7 @@ class Observer:
         self.lists = QueueLists(self.counts)
         self._waits_until = None
 
-    async def tell(self, topic: str, args: Json) -> Told:
+    async def tell(self, topic: str, args: Json) -> Answer:
         """The answer. Raises `MistakeError` for a question that cannot be, and `DisqueError`."""
         if topic not in TOPICS:
             raise MistakeError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
@@ -123,7 +123,7 @@ class Observer:
 _COLUMNS: Final = ("at", "added_s", "delivered_s", "acked_s", "queued")
 
 
-async def _overview(observer: Observer, _args: Json) -> Told:
+async def _overview(observer: Observer, _args: Json) -> Answer:
     nodes, survey = await observer.look(), observer.survey
     columns = zip(*observer.series, strict=True)
     return {
@@ -165,42 +165,42 @@ def _totals(observer: Observer, nodes: list[KnownNode]) -> Json:
     }
 
 
-async def _cluster(observer: Observer, _args: Json) -> Told:
+async def _cluster(observer: Observer, _args: Json) -> Answer:
     nodes = await observer.look()
     return {"nodes": observer.rows(nodes), "sees": sees(nodes)}, observer.survey.unreached
 
 
-async def _queues(observer: Observer, args: Json) -> Told:
+async def _queues(observer: Observer, args: Json) -> Answer:
     await observer.look()
     return await queues.queues(observer.lists, args), observer.survey.unreached
 
 
-async def _queue(observer: Observer, args: Json) -> Told:
+async def _queue(observer: Observer, args: Json) -> Answer:
     await observer.look()
     return await queues.queue(observer.counts, args), observer.survey.unreached
 
 
-async def _dead(observer: Observer, args: Json) -> Told:
+async def _dead(observer: Observer, args: Json) -> Answer:
     await observer.look()
     return await jobs.dead(observer.survey, observer.counts, args)
 
 
-async def _jobs(observer: Observer, args: Json) -> Told:
+async def _jobs(observer: Observer, args: Json) -> Answer:
     await observer.look()
     return await job_search.jobs(observer.survey, observer.counts, args)
 
 
-async def _job(observer: Observer, args: Json) -> Told:
+async def _job(observer: Observer, args: Json) -> Answer:
     flow_of = observer.flows.of_member
     return await jobs.job(observer.survey, observer.counts, args, flow_of)
 
 
-async def _later(observer: Observer, _args: Json) -> Told:
+async def _later(observer: Observer, _args: Json) -> Answer:
     await observer.look()
     return await jobs.later(observer.survey)
 
 
-TOPICS: Final[Mapping[str, Callable[[Observer, Json], Awaitable[Told]]]] = {
+TOPICS: Final[Mapping[str, Callable[[Observer, Json], Awaitable[Answer]]]] = {
     "overview": _overview,
     "cluster": _cluster,
     "queues": _queues,
@@ -209,7 +209,7 @@ TOPICS: Final[Mapping[str, Callable[[Observer, Json], Awaitable[Told]]]] = {
     "job-timeline": lambda observer, args: observer.timelines.look(observer.survey, args),
     "history": lambda observer, args: history.history(observer.survey, args),
     "jobs": _jobs,
-    "workers": lambda observer, _args: observer.people.look(),
+    "workers": lambda observer, _args: observer.workers.look(),
     "tasks": lambda observer, _args: tasks(observer.survey),
     "dead": _dead,
     "flows": lambda observer, _args: observer.flows.flows(),

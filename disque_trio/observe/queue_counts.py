@@ -56,17 +56,17 @@ class Part:
     """When `jobs_in` and `jobs_out` below were told, by anyio's clock."""
     jobs_in: int
     jobs_out: int
-    told: bytes = b""
+    encoded: bytes = b""
     """The word that `stats` are of, if they are of one."""
     seen: int = 0
     """The last pass that came by."""
     in_s: float | None = None
     out_s: float | None = None
 
-    def note(self, stats: Stats, told: bytes, now: float) -> None:
+    def note(self, stats: Stats, encoded: bytes, now: float) -> None:
         """Newer figures."""
         seconds = now - self.since
-        self.stats, self.told = stats, told
+        self.stats, self.encoded = stats, encoded
         if seconds < _RATE_S:
             return
         self.in_s = max(stats.jobs_in - self.jobs_in, 0) / seconds
@@ -104,8 +104,8 @@ class QueueCounts:
     """Of the queues that are not the library's: by field, and queued jobs by node."""
     _number: int = 0
     """Of the pass."""
-    _told: dict[str, None] = attrs.Factory(dict)
-    """Nodes that have told of their queues, and are not left out."""
+    _reported: dict[str, None] = attrs.Factory(dict)
+    """Nodes that have reported their queues, and are not left out."""
     _counting: anyio.Lock = attrs.Factory(anyio.Lock)
 
     async def run(self) -> None:
@@ -160,24 +160,24 @@ class QueueCounts:
         """Nodes that the client knows no more, because they have left the cluster or have another
         address now, and those that are silent for long."""
         latest = anyio.current_time() - LATEST_S
-        for where in list(self._told):
+        for where in list(self._reported):
             silence = self.client.silent.get(where)
             if where not in known or (silence is not None and silence.since < latest):
-                del self._told[where]
+                del self._reported[where]
                 await self._forget(where)
                 if not self._sums[where]:  # nobody has asked it meanwhile, for the rows of a page
                     del self._sums[where]
 
     async def _take(self, address: Address, names: list[str], figures: list[bytes]) -> None:
         where, now = str(address), anyio.current_time()
-        self._told[where] = None
+        self._reported[where] = None
         if not figures:
             await self._ask(address, names)
             return
-        for name, told in zip(names, figures, strict=True):
+        for name, encoded in zip(names, figures, strict=True):
             part = self.parts.get(name, {}).get(where)
-            stats = part.stats if part and part.told == told else parsed(told)
-            self._note(name, where, stats, now, told)
+            stats = part.stats if part and part.encoded == encoded else parsed(encoded)
+            self._note(name, where, stats, now, encoded)
 
     async def renew(self, names: Sequence[str]) -> None:
         """Ask for these queues now: a few at a time, but a distant node is not waited for."""
@@ -199,23 +199,23 @@ class QueueCounts:
         for start in range(0, len(names), FEW):
             some = names[start : start + FEW]
             asked: list[Command[Any]] = [commands.qstat(name) for name in some]
-            told = await self.client.ask(address, asked)
+            replies = await self.client.ask(address, asked)
             now = anyio.current_time()
-            self._told[where] = None
-            for name, stats in zip(some, told, strict=True):
+            self._reported[where] = None
+            for name, stats in zip(some, replies, strict=True):
                 if isinstance(stats, QueueStats):
                     self._note(name, where, of_stats(stats), now)
                 elif stats is None:
                     self._drop(name, where)
 
-    def _note(self, name: str, where: str, stats: Stats, now: float, told: bytes = b"") -> None:
+    def _note(self, name: str, where: str, stats: Stats, now: float, encoded: bytes = b"") -> None:
         parts = self.parts.setdefault(name, {})
         if part := parts.get(where):
             before = part.stats
-            part.note(stats, told, now)
+            part.note(stats, encoded, now)
         else:
             before = NOTHING
-            part = parts[where] = Part(stats, now, stats.jobs_in, stats.jobs_out, told)
+            part = parts[where] = Part(stats, now, stats.jobs_in, stats.jobs_out, encoded)
         part.seen = self._number
         if before != stats:
             self._count(name, where, before, stats)
@@ -290,7 +290,7 @@ class QueueCounts:
     @property
     def has_any(self) -> bool:
         """Has a node told of its queues, or is there none to tell?"""
-        return bool(self._told)
+        return bool(self._reported)
 
     def totals(self) -> dict[str, int]:
         """Over all queues: `queued`, `leased`, `delayed` and `dead` jobs."""
@@ -298,7 +298,7 @@ class QueueCounts:
 
     def queued_at(self, where: str) -> int | None:
         """Jobs that are queued at a node, if that is known."""
-        return self._sums[where] if where in self._told else None
+        return self._sums[where] if where in self._reported else None
 
 
 def _mark(names: dict[str, None], name: str, *, is_so: bool) -> None:

@@ -61,9 +61,9 @@ class Stats(NamedTuple):
 NOTHING: Final = Stats(0, 0, 0, 0, None, None, None, 0, "none")
 
 
-def parsed(told: bytes) -> Stats:
+def parsed(encoded: bytes) -> Stats:
     """Of one word of QSCAN."""
-    numbers = told.split()
+    numbers = encoded.split()
     figures = Stats(*map(int, numbers[:8]), numbers[8].decode())  # type: ignore[call-arg, arg-type]
     if len(numbers) < _WITH_UNQUEUED:
         return figures

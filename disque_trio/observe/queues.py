@@ -71,8 +71,8 @@ async def _ends(counts: QueueCounts, name: str) -> list[JobDetails]:
     async def ask(node: Address) -> list[JobDetails]:
         asked: list[Any] = [commands.qpeek(name, SOME), commands.qpeek(name, -SOME)]
         ids: dict[str, None] = {}
-        for told in await client.ask(node, asked):
-            ids |= dict.fromkeys(job.id for job in given(told) if isinstance(job, Job))
+        for reply in await client.ask(node, asked):
+            ids |= dict.fromkeys(job.id for job in given(reply) if isinstance(job, Job))
         shown = await client.ask(node, [commands.show(id) for id in ids])
         return [each for each in shown if isinstance(each, JobDetails)]
 

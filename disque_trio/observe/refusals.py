@@ -100,8 +100,8 @@ def judge(node: NodeFacts) -> Iterator[Finding]:
     clients = node.counts("rejected_connections_by_reason")
     if not node.is_ours and node.number("rejected_connections"):
         clients = {"maxclients": node.number("rejected_connections")}
-    yield from _told(node, "client", clients, CLIENTS)
-    yield from _told(node, "bus link", node.counts("bus_links_refused_by_reason"), LINKS)
+    yield from _report(node, "client", clients, CLIENTS)
+    yield from _report(node, "bus link", node.counts("bus_links_refused_by_reason"), LINKS)
 
 
 @attrs.frozen
@@ -168,7 +168,7 @@ def _of_cause(code: str, refused: Sequence[_Refused], *, is_past: bool) -> Findi
     return attrs.evolve(made, kind="refused", stake=math.inf, since=since)
 
 
-def _told(
+def _report(
     node: NodeFacts, who: str, counts: dict[str, int], meanings: dict[str, Meaning]
 ) -> Iterator[Finding]:
     for reason, count in counts.items():

@@ -62,16 +62,16 @@ async def scan(
         cursor, count = 0, None
         end = anyio.current_time() + (SECONDS if seconds is None else seconds)
         while len(found) < most:
-            [page] = await client.ask(node, [commands.jscan(cursor, count=count, **wanted)])
-            told = given(page)
-            found += filter(fits, told.items)
-            cursor = told.cursor
+            [reply] = await client.ask(node, [commands.jscan(cursor, count=count, **wanted)])
+            page = given(reply)
+            found += filter(fits, page.items)
+            cursor = page.cursor
             if not cursor:
                 break
             if anyio.current_time() > end:
                 late.append(node)
                 break
-            count = None if told.items else _STRIDE
+            count = None if page.items else _STRIDE
         if cursor:
             unseen.append(node)
         return found

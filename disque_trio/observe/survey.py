@@ -75,7 +75,7 @@ class KnownNode:
     again: int | None = None
     """How often a job was queued here after the first time."""
     again_s: float | None = None
-    heard: float | None = None
+    answered_at: float | None = None
     why: str = ""
     """Why it does not answer now; empty if it does."""
     reason: str = ""
@@ -216,8 +216,8 @@ class Survey:
     @property
     def cluster_name(self) -> str:
         """As the first node tells that has one; empty if none has."""
-        told = (each.info.get("cluster_name", "") for each in self.nodes.values())
-        return printable(next(filter(None, told), ""))
+        names = (each.info.get("cluster_name", "") for each in self.nodes.values())
+        return printable(next(filter(None, names), ""))
 
     async def look(self, fresh_s: float = FRESH_S) -> None:
         """Ask all nodes, unless somebody has just done so. None delays it for more than
@@ -249,8 +249,8 @@ class Survey:
 
     def figures(self, field: str) -> list[int]:
         """A number of INFO, of each node that answers and has it."""
-        told = (each.info.get(field, "") for each in self.nodes.values() if not each.why)
-        return [int(each) for each in told if each.isdecimal()]
+        values = (each.info.get(field, "") for each in self.nodes.values() if not each.why)
+        return [int(each) for each in values if each.isdecimal()]
 
     def _known(self, now: float) -> Sequence[KnownNode]:
         """The nodes that the client knows, in the order of their names."""
@@ -307,7 +307,7 @@ class Survey:
         now = anyio.current_time()
         known = self.client.silent.get(node.where)
         silence = known or silence_of(error, now)
-        node.why, node.reason, node.advice = silence.told(now), silence.reason, silence.advice
+        node.why, node.reason, node.advice = silence.describe(now), silence.reason, silence.advice
         node.is_there = silence.is_there
         node.silent_since = time.time() - (now - silence.since) if known else None
 
@@ -341,19 +341,19 @@ class Survey:
         node.has_password = self.client.has_password
         with contextlib.suppress(DisqueError):
             asked: Command[Reply] = commands.call("CONFIG", "GET", "*")
-            [told] = await self.client.ask(node.address, [asked])
-            node.config = {} if isinstance(told, DisqueError) else pairs(told)
+            [reply] = await self.client.ask(node.address, [asked])
+            node.config = {} if isinstance(reply, DisqueError) else pairs(reply)
         node.bus_error = await _bus_error(node, self.client.answer_s)
 
     def _note(self, node: KnownNode, info: Mapping[str, str]) -> None:
         now = anyio.current_time()
-        seconds = now - node.heard if node.heard is not None else 0.0
+        seconds = now - node.answered_at if node.answered_at is not None else 0.0
         before = node.view.totals if node.view is not None else {}
         node.view = view_of(node.where, info, before, seconds)
         causes = counted_total(info, "jobs_queued", _FIRST)
         if causes is not None and node.again is not None and seconds:
             node.again_s = _rounded(max(causes - node.again, 0) / seconds)
-        node.again, node.heard, node.info, node.why = causes, now, info, ""
+        node.again, node.answered_at, node.info, node.why = causes, now, info, ""
         node.silent_since, node.named = None, printable(info.get("node_name", ""))
 
 
@@ -429,6 +429,6 @@ def sees(nodes: Sequence[KnownNode]) -> list[list[str]]:
     for one in nodes:
         for other in nodes:
             if one is not other:
-                told = one.peers.get(other.id, "unknown") if not one.why else "unknown"
-                found.append([one.where, other.where, told])
+                state = one.peers.get(other.id, "unknown") if not one.why else "unknown"
+                found.append([one.where, other.where, state])
     return found

@@ -70,7 +70,7 @@ class Timelines:
         id = word(args, "id")
         if not id.startswith("D-"):
             raise MistakeError(f"'{id}' is no job: ids begin with D-")
-        found = await self._told(survey, id)
+        found = await self._ask_all(survey, id)
         state = [(str(each.address), _state(each.trace)) for each in found.items]
         kept = self.answers.get(id)
         if kept is None or kept[0] != state:
@@ -83,19 +83,19 @@ class Timelines:
 
     async def history(self, survey: Survey, id: str) -> tuple["History", dict[str, str]]:
         """The same as rows."""
-        found = await self._told(survey, id)
+        found = await self._ask_all(survey, id)
         return history_of(found.items, *self._known(survey, found.items)), found.unreached
 
-    async def _told(self, survey: Survey, id: str) -> Found[TimelineReply]:
+    async def _ask_all(self, survey: Survey, id: str) -> Found[TimelineReply]:
         await survey.look()
         return await at_each(survey.client, lambda address: self._ask(survey, address, id))
 
     def _known(
-        self, survey: Survey, told: Sequence[TimelineReply]
+        self, survey: Survey, replies: Sequence[TimelineReply]
     ) -> tuple[dict[str, str], dict[str, Clock]]:
         """Names and clocks."""
         names = {node.id[:SHORT]: node.name for node in survey.nodes.values() if node.id}
-        return names, {each.short: self.clocks[each.short][1] for each in told}
+        return names, {each.short: self.clocks[each.short][1] for each in replies}
 
     async def _ask(self, survey: Survey, address: Address, id: str) -> list[TimelineReply]:
         asked: list[Command[Any]] = [commands.time(), commands.call("TRACE", "GET", id)]
@@ -108,7 +108,7 @@ class Timelines:
         return [TimelineReply(address, short, _trace(trace, short))]
 
     def _measure(self, short: str, clock: Any, before: float, after: float) -> None:
-        at = _told(clock)
+        at = _micros(clock)
         middle, error = round((before + after) * 500_000), round((after - before) * 500_000)
         known = self.clocks.get(short)
         if known is None or error < known[1].error or before - known[0] > MEASURED_S:
@@ -119,7 +119,7 @@ class Timelines:
 # node that has not answered.
 
 
-def _told(clock: Any) -> int:
+def _micros(clock: Any) -> int:
     if isinstance(clock, DisqueError):
         raise DisqueError(f"it does not tell the time: {clock}")
     micros: int = clock
@@ -166,42 +166,47 @@ class History:
 
 
 def history_of(
-    told: Sequence[TimelineReply], names: Mapping[str, str], measured: Mapping[str, Clock]
+    replies: Sequence[TimelineReply], names: Mapping[str, str], measured: Mapping[str, Clock]
 ) -> History:
     """Of what the nodes have told. `names` and `measured` are by `TimelineReply.short`."""
-    rows = {each.short: each.trace.rows for each in told if each.trace is not None}
-    clocks = {**measured, **_narrowed(told, measured)}
+    rows = {each.short: each.trace.rows for each in replies if each.trace is not None}
+    clocks = {**measured, **_narrowed(replies, measured)}
     traces = [shifted(of_node, clocks[short]) for short, of_node in rows.items()]
-    nodes = [_node(each, names, clocks[each.short]) for each in told]
+    nodes = [_node(each, names, clocks[each.short]) for each in replies]
     return History(
-        any(each.trace is not None for each in told),
-        _why(told),
+        any(each.trace is not None for each in replies),
+        _why(replies),
         nodes,
         [_set_right(each) for each in nodes if _is_off(each)],
         _merged(traces, names) if any(traces) else [],
     )
 
 
-def _narrowed(told: Sequence[TimelineReply], measured: Mapping[str, Clock]) -> dict[str, Clock]:
+def _narrowed(replies: Sequence[TimelineReply], measured: Mapping[str, Clock]) -> dict[str, Clock]:
     """By messages between nodes that have left out no rows: else nobody knows which rows are of the
     same message."""
-    whole = {each.short: each.trace.rows for each in told if each.trace and not each.trace.omitted}
+    whole = {
+        each.short: each.trace.rows for each in replies if each.trace and not each.trace.omitted
+    }
     return narrowed(whole, {short: measured[short] for short in whole})
 
 
 def answered(
-    id: str, told: Sequence[TimelineReply], names: Mapping[str, str], measured: Mapping[str, Clock]
+    id: str,
+    replies: Sequence[TimelineReply],
+    names: Mapping[str, str],
+    measured: Mapping[str, Clock],
 ) -> Json:
     """The answer, of the same."""
-    history = history_of(told, names, measured)
+    history = history_of(replies, names, measured)
     return history.facts(id) | {"run": _run(history.rows) if history.rows else None}
 
 
-def _node(told: TimelineReply, names: Mapping[str, str], clock: Clock) -> Json:
-    trace = told.trace
+def _node(reply: TimelineReply, names: Mapping[str, str], clock: Clock) -> Json:
+    trace = reply.trace
     return {
-        "node": str(told.address),
-        "name": names.get(told.short, ""),
+        "node": str(reply.address),
+        "name": names.get(reply.short, ""),
         "rows": 0 if trace is None else len(trace.rows),
         "why": None if trace is None else trace.why,
         "on": trace is not None and trace.is_on,
@@ -229,11 +234,11 @@ _WHYS: Final = {
 }
 
 
-def _why(told: Sequence[TimelineReply]) -> str:
-    whys = [each.trace.why for each in told if each.trace is not None]
+def _why(replies: Sequence[TimelineReply]) -> str:
+    whys = [each.trace.why for each in replies if each.trace is not None]
     if not whys:
         return "it is not traced: “trace on” writes down what happens to it from then on"
-    return next((says for why, says in _WHYS.items() if why in whys), "")
+    return next((text for why, text in _WHYS.items() if why in whys), "")
 
 
 # Loaded when somebody asks: a node that serves a console needs no simulator before that.

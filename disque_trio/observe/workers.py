@@ -83,8 +83,8 @@ class Workers:
         known = self.survey.nodes.get(str(node))
         if known is not None and known.view and (known.view.clients or 0) > _CROWD:
             return []
-        told = given(*await self.survey.client.ask(node, [commands.call("CLIENT", "LIST")]))
-        text = told.decode(errors="replace") if isinstance(told, bytes) else ""
+        reply = given(*await self.survey.client.ask(node, [commands.call("CLIENT", "LIST")]))
+        text = reply.decode(errors="replace") if isinstance(reply, bytes) else ""
         return [_client(str(node), line) for line in text.splitlines()[:MOST_CLIENTS]]
 
 

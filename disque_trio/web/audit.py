@@ -55,7 +55,7 @@ class Audit:
         *, is_stopped: bool,
     ) -> None:  # fmt: skip
         """An operation that has ended, or was stopped. `by` is `console` or `http`."""
-        told = "; ".join([*outcome.says, *outcome.failed]) or "nothing"
+        text = "; ".join([*outcome.says, *outcome.failed]) or "nothing"
         facts: Json = {
             "user": user.name,
             "role": user.role,
@@ -63,7 +63,7 @@ class Audit:
             "by": by,
             "operation": operation,
             "target": plan.target,
-            "outcome": told[:_OUTCOME],
+            "outcome": text[:_OUTCOME],
         }
         self.log("console action", {**facts, "stopped": is_stopped})
         facts |= {"at_ms": round(self.clock() * 1000), "is_ok": not (outcome.failed or is_stopped)}
@@ -114,7 +114,7 @@ class Audit:
         with trio.move_on_after(1.0, shield=True):
             await self._write()
 
-    def told(
+    def find(
         self, before: int | None, limit: int, fits: Callable[[Json], bool]
     ) -> tuple[list[Json], bool]:
         """Entries before this number, the latest first; and whether there are more."""

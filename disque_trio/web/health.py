@@ -19,10 +19,10 @@ class Check:
 
     name: str
     is_met: bool
-    says: str
+    detail: str
 
     def __str__(self) -> str:
-        return f"{'ok ' if self.is_met else 'BAD'} {self.name}: {self.says}"
+        return f"{'ok ' if self.is_met else 'BAD'} {self.name}: {self.detail}"
 
 
 def checks(node: Node) -> Iterator[Check]:
@@ -35,10 +35,10 @@ def checks(node: Node) -> Iterator[Check]:
     leaving = state.cluster.is_leaving
     yield Check("member", not leaving, "leaving the cluster" if leaving else "yes")
     yield Check("memory", True, LEVELS[pressure.level(state)])
-    yield Check("cluster", True, _company(state))
+    yield Check("cluster", True, _reachability(state))
 
 
-def _company(state: NodeState) -> str:
+def _reachability(state: NodeState) -> str:
     cluster = state.cluster
     others, reachable = cluster.size - 1, len(cluster.reachable)
     if others and not reachable:

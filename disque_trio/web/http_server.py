@@ -449,9 +449,9 @@ class Connection:
         if response.status not in (204, 304):
             length = b"%d" % len(response.body)
             headers += [(b"Content-Type", response.kind), (b"Content-Length", length)]
-        given = {name for name, _ in headers}
+        names = {name for name, _ in headers}
         headers.append((b"Date", formatdate(usegmt=True).encode()))
-        headers += [each for each in _FOR_ALL if each[0] not in given]
+        headers += [each for each in _FOR_ALL if each[0] not in names]
         reason = HTTPStatus(response.status).phrase.encode()
         head = h11.Response(status_code=response.status, headers=headers, reason=reason)
         data = self.http.send(head) or b""

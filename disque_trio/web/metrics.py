@@ -132,17 +132,17 @@ class Family:
     name: str
     """As Prometheus shows it: a counter's ends in _total, if it is in seconds in _seconds_total."""
     kind: str
-    says: str
+    about: str
     read: Read
     labels: tuple[str, ...] = ()
 
 
-def _counter(name: str, says: str, read: Read, *labels: str) -> Family:
-    return Family(f"disque_{name}_total", COUNTER, says, read, labels)
+def _counter(name: str, about: str, read: Read, *labels: str) -> Family:
+    return Family(f"disque_{name}_total", COUNTER, about, read, labels)
 
 
-def _gauge(name: str, says: str, read: Read, *labels: str) -> Family:
-    return Family(f"disque_{name}", GAUGE, says, read, labels)
+def _gauge(name: str, about: str, read: Read, *labels: str) -> Family:
+    return Family(f"disque_{name}", GAUGE, about, read, labels)
 
 
 def _by(counts: Mapping[str, float] | Mapping[Cause, int]) -> list[Sample]:
@@ -453,13 +453,13 @@ def _pieces(values: Values) -> Iterator[bytes]:
 
 def _spelled(family: Family, found: Histogram | list[Sample]) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Given([(family, found)]))
+    registry.register(_Constant([(family, found)]))
     text: bytes = generate_latest(registry)
     return text
 
 
 @attrs.define(eq=False)
-class _Given(Collector):
+class _Constant(Collector):
     """What was read already, as a collector."""
 
     values: Values
@@ -474,7 +474,7 @@ class _Given(Collector):
 
 def _plain(family: Family, samples: list[Sample]) -> Metric:
     kind = CounterMetricFamily if family.kind == COUNTER else GaugeMetricFamily
-    metric = kind(family.name, family.says, labels=family.labels)
+    metric = kind(family.name, family.about, labels=family.labels)
     for labels, value in samples:
         metric.add_metric(labels, value)
     return metric
@@ -487,4 +487,4 @@ def _histogram(family: Family, found: Histogram) -> Metric:
         total += count
         is_last = number == len(found.buckets) - 1
         buckets.append(("+Inf" if is_last else repr((1 << number) / 1000), total))
-    return HistogramMetricFamily(family.name, family.says, buckets, found.sum / 1000)
+    return HistogramMetricFamily(family.name, family.about, buckets, found.sum / 1000)

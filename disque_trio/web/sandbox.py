@@ -90,7 +90,7 @@ class SandboxRoom:
     """It has ended, and the judge looks or has looked at it."""
     _table: Table = attrs.field(init=False)
     _slices: list[Json] = attrs.Factory(list)
-    _told: int = 0
+    _sliced: int = 0
     """Rows that are in slices."""
     _looked: float = 0.0
     _wake: trio.Event = attrs.Factory(trio.Event)
@@ -106,7 +106,7 @@ class SandboxRoom:
         self._failed = self._undrawn = ""
         self._owed, self._is_judged = 0.0, False
         self._table = Table(self.box.sim.plan.nodes, self.box.context.nodes)
-        self._slices, self._told = [], 0
+        self._slices, self._sliced = [], 0
 
     # What is shown.
 
@@ -156,17 +156,17 @@ class SandboxRoom:
         if not found and self._undrawn:
             return {"is_gone": True}
         following = min(first, len(self._slices)) + len(found)
-        are_fresh = self._told < len(self.box.rows) and not self._undrawn
+        are_fresh = self._sliced < len(self.box.rows) and not self._undrawn
         is_more = following < len(self._slices) or are_fresh
         return {"slices": found, "next": following, "is_more": is_more}
 
     def _slice(self) -> Json | None:
         """The next one, if there are rows for it."""
-        fresh = self.box.rows[self._told : self._told + PIECE]
+        fresh = self.box.rows[self._sliced : self._sliced + PIECE]
         if not fresh or self._undrawn:
             return None
-        told = self._told + len(fresh)
-        is_last = told == len(self.box.rows)  # only then has nothing else happened until now
+        sliced = self._sliced + len(fresh)
+        is_last = sliced == len(self.box.rows)  # only then has nothing else happened until now
         try:
             made = self._table.extend(fresh, self.box.now if is_last else 0)
         except Exception as error:
@@ -174,7 +174,7 @@ class SandboxRoom:
             return None
         if self._slices:
             self._slices[-1]["bars"] = []  # the next slice has all of them
-        self._told = told
+        self._sliced = sliced
         self._slices.append(made)
         return made
 
@@ -182,16 +182,16 @@ class SandboxRoom:
 
     def do(self, args: Json) -> list[str]:
         """One operation, or one order about time: in words what was done. Raises `MistakeError`."""
-        given = dict(args)
-        name = given.pop("operation", None)
+        values = dict(args)
+        name = values.pop("operation", None)
         if not isinstance(name, str):
             raise MistakeError("'operation' is missing")
         try:
             order = _ORDERS.get(name)
             if order is None:
                 self._check_free()
-                return [self.box.do(name, **given)]
-            return [order(self, Args(given, self.box.context.nodes))]
+                return [self.box.do(name, **values)]
+            return [order(self, Args(values, self.box.context.nodes))]
         except OperationError as error:
             raise MistakeError(str(error)) from None
         except Exception as error:
@@ -284,8 +284,8 @@ class SandboxRoom:
         """Log it. What the page says."""
         trace = "".join(traceback.format_exception(error))
         self._log("the sandbox has failed: this is a bug", {"traceback": trace})
-        says = f"{what} has failed, the log says where: {type(error).__name__}: {error}"
-        return says[:FAULT_MOST]
+        text = f"{what} has failed, the log says where: {type(error).__name__}: {error}"
+        return text[:FAULT_MOST]
 
     def _end_by(self, error: Exception) -> None:
         """Nobody knows what the simulator would do next. What it did is judged."""

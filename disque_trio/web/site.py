@@ -176,10 +176,10 @@ class Site:
 
     def _form(self, status: int, alert: str = "") -> Response:
         """The page to log in, with what was wrong."""
-        told = f'<p role="alert">{alert}</p>\n' if alert else ""
+        paragraph = f'<p role="alert">{alert}</p>\n' if alert else ""
         has_names = bool(self._source.config().web_users)
         name, of = (_NAME, "Password") if has_names else ("", "Password of the node")
-        return Response(status, _LOGIN.format(alert=told, name=name, of=of).encode(), HTML)
+        return Response(status, _LOGIN.format(alert=paragraph, name=name, of=of).encode(), HTML)
 
     # The socket.
 

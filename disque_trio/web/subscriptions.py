@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.observe.observer import Observer, Told
+from disque_trio.observe.observer import Answer, Observer
 from disque_trio.observe.values import Json, encoded
 from disque_trio.web.messages import Request, Response
 from disque_trio.web.pieces import encoded_in_turns
@@ -216,7 +216,7 @@ class Broker:
         text = await encoded_in_turns(data)
         return View(f'"data":{text},"unreached":{encoded(dict(unreached))}', at)
 
-    async def _data(self, question: Question) -> Told:
+    async def _data(self, question: Question) -> Answer:
         if question.topic != SANDBOX:
             return await self.observer.tell(question.topic, question.args)
         if self.sandbox is None:

@@ -100,12 +100,12 @@ class WebSocketSession:
             for leave in self._leave.values():
                 leave()
 
-    async def _bye(self, says: str) -> None:
+    async def _bye(self, reason: str) -> None:
         if self._is_within:
             return  # it would be taken for the rest of the message
         gone = (ConnectionClosed, trio.BrokenResourceError, trio.ClosedResourceError)
         with trio.move_on_after(1.0, shield=True), contextlib.suppress(*gone):
-            await self.socket.send_message(encoded({"t": "bye", "says": says}))
+            await self.socket.send_message(encoded({"t": "bye", "says": reason}))
 
     # Out.
 
@@ -115,8 +115,8 @@ class WebSocketSession:
         self._frames.append(encoded(frame))
         self._wake.set()
 
-    def _fail(self, id: object, says: str) -> None:
-        self._say({"t": "error", "id": id, "says": says})
+    def _fail(self, id: object, text: str) -> None:
+        self._say({"t": "error", "id": id, "says": text})
 
     async def _send(self) -> None:
         """Frames in their order, then the newest answers. A slow browser misses what was between:
@@ -232,8 +232,8 @@ class WebSocketSession:
     def _steer(self, id: int, args: Json) -> None:
         if self.broker.sandbox is None:
             raise MistakeError("this console has no sandbox: begin it with --sandbox")
-        says = self.broker.sandbox.do(args)
-        self._say({"t": "done", "id": id, "says": says, "failed": []})
+        lines = self.broker.sandbox.do(args)
+        self._say({"t": "done", "id": id, "says": lines, "failed": []})
 
     async def _plan(self, id: int, scope: trio.CancelScope, frame: Json) -> None:
         try:
@@ -256,15 +256,15 @@ class WebSocketSession:
         self._plans[token] = _Planned(operation, plan, trio.current_time() + TOKEN_S)
         if len(self._plans) > PLANS:
             del self._plans[next(iter(self._plans))]
-        says = {"says": plan.says, "confirm": plan.confirm, "token": token}
-        self._say({"t": "plan", "id": id, **says})
+        details = {"says": plan.says, "confirm": plan.confirm, "token": token}
+        self._say({"t": "plan", "id": id, **details})
 
     async def _carry_out(self, id: int, scope: trio.CancelScope, planned: _Planned) -> None:
         outcome = Outcome()
         try:
             with scope, self.broker.at_work():
                 await planned.plan.run(
-                    outcome, lambda says: self._say({"t": "progress", "id": id, "says": says})
+                    outcome, lambda line: self._say({"t": "progress", "id": id, "says": line})
                 )
         except (MistakeError, DisqueError) as error:
             outcome.failed.append(str(error))

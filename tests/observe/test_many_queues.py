@@ -162,7 +162,7 @@ async def test_a_node_that_answers_stays_however_long_another_takes_to_be_counte
     await filled_at_the_second(seen)
     monkeypatch.setattr(counting, "LATEST_S", 0.0)
 
-    await seen.observer.counts._leave_out(set(seen.observer.counts._told))
+    await seen.observer.counts._leave_out(set(seen.observer.counts._reported))
 
     assert counted(seen) == (5, {"both", "theirs"})
 

@@ -179,8 +179,8 @@ async def test_a_node_that_answers_again_is_asked_again(
 def test_how_long_a_node_is_silent_is_told_once_it_matters() -> None:
     silence = deadline_client.Silence(100.0, "it was away")
 
-    assert silence.told(104.0) == "it was away"
-    assert silence.told(107.0) == "not heard for 7 s: it was away"
+    assert silence.describe(104.0) == "it was away"
+    assert silence.describe(107.0) == "not heard for 7 s: it was away"
 
 
 async def test_a_command_that_must_not_be_repeated_goes_to_no_other_node(
@@ -370,7 +370,7 @@ async def test_workers_are_judged_by_their_last_sign_of_life(nursery: trio.Nurse
     assert worker["running"] == [{"task": "send", "id": "D-1", "since_s": 12.0}]
 
     await seen.client.deljob(id)
-    for followed in seen.observer.people._workers.values():
+    for followed in seen.observer.workers._workers.values():
         followed.at -= 60  # it was a minute ago
     [worker] = (await told(seen, "workers"))["workers"]
     assert worker["state"] == "gone"

@@ -145,7 +145,7 @@ def test_what_is_in_memory_is_bounded() -> None:
     for _ in range(KEPT + 10):
         noted(log, outcome=Outcome(says=["x" * 10_000]))
 
-    found, has_more = log.told(None, KEPT * 2, lambda _: True)
+    found, has_more = log.find(None, KEPT * 2, lambda _: True)
 
     assert (len(found), has_more) == (KEPT, False)
     assert found[0]["number"] == KEPT + 10

@@ -53,7 +53,7 @@ def section(title: str) -> list[str]:
 
 def test_the_table_has_every_metric_as_it_is() -> None:
     assert section("The metrics") == [
-        f"| `{family.name}` | {family.kind} | {', '.join(family.labels)} | {family.says} |"
+        f"| `{family.name}` | {family.kind} | {', '.join(family.labels)} | {family.about} |"
         for family in FAMILIES
     ]
 

@@ -17,7 +17,7 @@ def test_names_are_what_prometheus_wants() -> None:
     assert len(set(names)) == len(names)
     for family in FAMILIES:
         assert family.name.endswith("_total") == (family.kind == COUNTER), family.name
-        assert family.says.endswith((".", "?")), family.name
+        assert family.about.endswith((".", "?")), family.name
         assert not {"queue", "job", "client", "id"} & set(family.labels), family.name
 
 

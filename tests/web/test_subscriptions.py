@@ -11,7 +11,7 @@ import trio.testing
 from disque_trio.client.address import Address, Cluster
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.client import DeadlineClient
-from disque_trio.observe.observer import Observer, Told
+from disque_trio.observe.observer import Answer, Observer
 from disque_trio.observe.values import Json
 from disque_trio.web.roles import User
 from disque_trio.web.subscriptions import LINGER_S, Broker, Subscriber, View
@@ -34,7 +34,7 @@ class Scripted(Observer):
         finally:
             self.runs -= 1
 
-    async def tell(self, topic: str, args: dict[str, Any]) -> Told:
+    async def tell(self, topic: str, args: dict[str, Any]) -> Answer:
         assert not args
         await trio.sleep(self.took)
         self.asked += 1

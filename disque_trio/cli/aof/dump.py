@@ -91,8 +91,8 @@ def _json_line(record: Record, *, has_body: bool) -> str:
         return json_text(found, is_compact=True) + "\n"
     if not isinstance(record, LoadJob):
         kind, what = described(record)
-        said = {"record": kind, "note" if kind == "NOTE" else "id": what}
-        return json_text(said, is_compact=True) + "\n"
+        entry = {"record": kind, "note" if kind == "NOTE" else "id": what}
+        return json_text(entry, is_compact=True) + "\n"
     copy = record.copy
     facts: dict[str, Any] = {
         "record": "LOADJOB",

@@ -59,7 +59,7 @@ def _repair(options: Repair, source: Source) -> int:
     if found.is_newer or (found.damage is not None and not is_repairable):
         return _refuse(options, found)
     if found.damage is None and not found.torn:
-        return _tell(options, found, "", Loss())
+        return _report(options, found, "", Loss())
     if options.is_skipping and found.damage is not None:
         if found.format is Format.DISQUE:
             raise UsageError(
@@ -75,7 +75,7 @@ def _repair(options: Repair, source: Source) -> int:
         for chunk in chunks:
             target.write(chunk)
         kept = keep(options.file)
-    return _tell(options, found, kept, loss)
+    return _report(options, found, kept, loss)
 
 
 def _refuse(options: Repair, found: Scan) -> int:
@@ -116,11 +116,11 @@ def _copied(source: Source, found: Scan) -> Iterator[bytes]:
             yield chunk
     if found.damage is not None and found.format is Format.FRAMED:
         with mmap.mmap(source.descriptor, 0, access=mmap.ACCESS_READ) as data:
-            if _says_queues(data):
+            if _has_queues(data):
                 yield framed.encode(framed.salt_of(data[: framed.HEADER_SIZE]), UNKNOWN)
 
 
-def _says_queues(data: mmap.mmap) -> bool:
+def _has_queues(data: mmap.mmap) -> bool:
     """Does the file say what is queued (`aof-queues`)? What is left out may say that jobs have left
     their queues."""
     return data.find(QUEUES) >= 0
@@ -154,7 +154,7 @@ def _sound_parts(source: Source, loss: Loss) -> Iterator[bytes]:
                 else:
                     loss.records += 1
                     yield writer.encode(part)
-            if _says_queues(data):
+            if _has_queues(data):
                 yield writer.encode(UNKNOWN)
         except DamagedError as error:
             raise UsageError(
@@ -183,7 +183,7 @@ def _agree(options: Repair, found: Scan, loss: Loss) -> None:
         raise UsageError("nothing was changed")
 
 
-def _tell(options: Repair, found: Scan, kept: str, loss: Loss) -> int:
+def _report(options: Repair, found: Scan, kept: str, loss: Loss) -> int:
     if options.is_json:
         facts = {
             **found.facts,

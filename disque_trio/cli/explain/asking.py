@@ -49,12 +49,12 @@ class Asking:
     def job(self, id: str) -> tuple[JobRequest, tuple[Holder, ...]]:
         """The options of a job, and who holds it. Raises UsageError if no node has it."""
         answers = list(self._answers(commands.show(id)))
-        told = {node.id: found for node, found in answers if found is not None}
-        if not told:
+        details = {node.id: found for node, found in answers if found is not None}
+        if not details:
             raise UsageError(self._ending(id))
         silent = {node.id for node in self.nodes} - {node.id for node, _ in answers}
         places = [_place(node, self._zone(node)) for node in self.nodes]
-        return request_of(next(iter(told.values()))), holders_of(id, told, places, silent)
+        return request_of(next(iter(details.values()))), holders_of(id, details, places, silent)
 
     def _ending(self, id: str) -> str:
         """Why nobody has the job."""
@@ -73,13 +73,13 @@ class Asking:
 
     def waiting(self, queue: str) -> str:
         """That the jobs of a queue wait for its limits; empty if they do not."""
-        told = {
+        parts = {
             node.where: Part(of_stats(stats), 0.0, 0, 0)
             for node, stats in self._answers(commands.qstat(queue))
             if stats is not None
         }
-        limits = waits_for(told)
-        jobs = sum(part.stats.length for part in told.values())
+        limits = waits_for(parts)
+        jobs = sum(part.stats.length for part in parts.values())
         if limits is None or not jobs:
             return ""
         which = counted(jobs, "job waits", "jobs wait")
@@ -152,5 +152,5 @@ async def _nodes(cluster: Cluster) -> list[NodeFacts]:
 def from_nodes(nodes: Sequence[NodeFacts]) -> Facts:
     """The facts of a cluster: of what its nodes keep, that of the weakest."""
     well = [node for node in nodes if not node.error and not node.is_loading]
-    told = [NodeReply(node.config, node.is_ours) for node in well]
-    return facts_of(told, silent=len(nodes) - len(well))
+    replies = [NodeReply(node.config, node.is_ours) for node in well]
+    return facts_of(replies, silent=len(nodes) - len(well))

@@ -34,7 +34,7 @@ def show(console: Console, report: Report, heading: str = "") -> None:
         console.print(f"[dim]{cause:3} {CAUSES[cause]}[/]")
     for hint in report.hints:
         console.print(f"+ {escape(hint)}")
-    _say_agreement(console, report)
+    _show_agreement(console, report)
 
 
 def _show_holders(console: Console, report: Report) -> None:
@@ -106,7 +106,7 @@ def _causes(report: Report) -> list[str]:
     return [cause for cause in CAUSES if cause in named]
 
 
-def _say_agreement(console: Console, report: Report) -> None:
+def _show_agreement(console: Console, report: Report) -> None:
     runs = sum(line.tried.runs for line in report.lines if line.tried)
     for text in report.disagreements:
         console.print(f"[bold red]rules and trials do not agree[/] {escape(text)}")

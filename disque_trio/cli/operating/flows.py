@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     return run(NAME, PROGRAM, argv)
 
 
-async def _told(options: Options, topic: str, **args: str) -> dict[str, Any]:
+async def _ask(options: Options, topic: str, **args: str) -> dict[str, Any]:
     """As the console has it."""
     async with client_of(options.url) as client:
         data, unreached = await Observer(client).tell(topic, dict(args))
@@ -47,7 +47,7 @@ async def _told(options: Options, topic: str, **args: str) -> dict[str, Any]:
 
 
 async def _list(_admin: Admin, options: Options) -> int:
-    found = await _told(options, "flows")
+    found = await _ask(options, "flows")
     if options.is_json:
         say_json(found["flows"])
     else:
@@ -72,7 +72,7 @@ def _members(flow: dict[str, Any]) -> str:
 
 
 async def _show(_admin: Admin, options: Show) -> int:
-    flow = await _told(options, "flow", id=options.id)
+    flow = await _ask(options, "flow", id=options.id)
     if not flow["found"]:
         raise NotDoneError(f"{options.id}: {flow['why']}")
     if options.is_json:

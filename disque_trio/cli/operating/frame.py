@@ -161,8 +161,8 @@ async def _operate(each: Operation, admin: Admin, options: Any) -> int:
             outcome.says += plan.says
             continue
         if (each.is_grave or plan.risk) and not options.is_sure:
-            says = "; ".join(map(printable, plan.says))
-            raise UsageError(f"{says}. If you are sure, give --yes")
+            text = "; ".join(map(printable, plan.says))
+            raise UsageError(f"{text}. If you are sure, give --yes")
         await plan.run(outcome, lambda _: None)
         outcome.unasked += [line for line in plan.unasked if line not in outcome.unasked]
     if options.is_json:

@@ -81,11 +81,11 @@ def main(argv: Sequence[str]) -> int:
 # Any job.
 
 
-async def _show_or_tell(admin: Admin, options: Show) -> int:
-    return await (_tell(options) if options.is_timeline else _show(admin, options))
+async def _show(admin: Admin, options: Show) -> int:
+    return await (_show_timeline(options) if options.is_timeline else _show_facts(admin, options))
 
 
-async def _tell(options: One) -> int:
+async def _show_timeline(options: One) -> int:
     async with client_of(options.url) as client:
         history, unreached = await timeline.ask(client, options.id)
         await warn_of(client, "jobs", unreached)
@@ -105,10 +105,10 @@ def _nothing(id: str, history: History) -> str:
     return f"no node traces {id}: {asking}"
 
 
-async def _show(admin: Admin, options: One) -> int:
+async def _show_facts(admin: Admin, options: One) -> int:
     copies, names = await _found(admin, options.id), await names_of(admin.client)
     if options.is_json:
-        say_json([_told(copy, names) for copy in copies])
+        say_json([_as_json(copy, names) for copy in copies])
         return 0
     say_facts(pair for pair in _facts(copies, names) if pair[1] not in (None, ""))
     return 0
@@ -129,7 +129,7 @@ def _facts(copies: list[Copy], names: Names) -> Iterator[tuple[str, Any]]:
         yield from (("error", str(error)), ("failed", _time(error.at)))
         heads = chain(("traceback",), repeat(" "))
         yield from zip(heads, error.traceback.splitlines(), strict=False)
-    more = {name: value for name, value in more.items() if name not in _TOLD_ABOVE}
+    more = {name: value for name, value in more.items() if name not in _SHOWN_ABOVE}
     yield from ((name, _plain(value)) for name, value in more.items())
     yield "next attempt in", job.next_requeue_within
     yield "added", _time(first.added)
@@ -144,7 +144,7 @@ _OF_ONE: Final = (
     "unreached", "outcome", "ended_at", "error", "worker", "since", "has_result",
 )  # fmt: skip
 """Of a status: what a list does not ask for."""
-_TOLD_ABOVE: Final = ("error", "failed-at", "outcome", "ended-at", "by")
+_SHOWN_ABOVE: Final = ("error", "failed-at", "outcome", "ended-at", "by")
 
 
 async def _found(admin: Admin, id: str) -> list[Copy]:
@@ -187,7 +187,7 @@ async def _list_dead(admin: Admin, options: Dead) -> int:
     await warn_of(admin.client, "jobs dead", found.unreached)
     if options.is_json:
         names = await names_of(admin.client)
-        say_json([_told(copy, names) for copy in found.items])
+        say_json([_as_json(copy, names) for copy in found.items])
         return 0
     rows = [
         (copy.job.id, copy.job.queue, copy.task, _time(copy.added), copy.reason)
@@ -205,7 +205,7 @@ async def _list_ended(admin: Admin, options: Ended) -> int:
     await warn_of(admin.client, "jobs ended", found.unreached)
     if options.is_json:
         names = await names_of(admin.client)
-        say_json([_told(copy, names) for copy in found.items])
+        say_json([_as_json(copy, names) for copy in found.items])
         return 0
     say_table(("ID", "QUEUE", "TASK", "ENDED", "OUTCOME", "BY", "ERROR"), map(_row, found.items))
     return 0
@@ -213,26 +213,26 @@ async def _list_ended(admin: Admin, options: Ended) -> int:
 
 def _row(copy: Copy) -> tuple[Any, ...]:
     job, ending = copy.job, copy.job.ending
-    told = (_time(ending.at), ending.outcome, ending.by) if ending else ("", "", "")
-    return (job.id, job.queue, copy.task, *told, str(job.error or copy.reason))
+    cells = (_time(ending.at), ending.outcome, ending.by) if ending else ("", "", "")
+    return (job.id, job.queue, copy.task, *cells, str(job.error or copy.reason))
 
 
 # Output.
 
 
-def _told(copy: Copy, names: Names) -> dict[str, Any]:
-    told = attrs.asdict(copy.job)
-    told |= told.pop("more")
-    body = told.pop("body")
+def _as_json(copy: Copy, names: Names) -> dict[str, Any]:
+    fields = attrs.asdict(copy.job)
+    fields |= fields.pop("more")
+    body = fields.pop("body")
     return {
-        "id": told.pop("id"),
-        "state": told.pop("state"),
+        "id": fields.pop("id"),
+        "state": fields.pop("state"),
         "node": str(copy.node),
         "node_name": names(copy.node),
         "task": copy.task,
         "added": _time(copy.added),
         "attempts": copy.job.nacks + copy.job.additional_deliveries,
-        **{name: _plain(value) for name, value in told.items() if value is not None},
+        **{name: _plain(value) for name, value in fields.items() if value is not None},
         "body": _plain(body),
     }
 
@@ -249,7 +249,7 @@ PROGRAM: Final = Family(
     about="List, redrive and end jobs, whichever nodes hold them.",
     epilog=EPILOG,
     commands={
-        "show": operation("Show what the nodes know of a job.", _show_or_tell, Show),
+        "show": operation("Show what the nodes know of a job.", _show, Show),
         "list": operation("List jobs that have not ended, the youngest first.", _list, Listed),
         "ended": operation("List jobs that have ended, the latest first.", _list_ended, Ended),
         "dead": operation("List dead jobs, the youngest first.", _list_dead, Dead),

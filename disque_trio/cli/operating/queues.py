@@ -84,15 +84,15 @@ def _row(queue: QueueTotals, names: Names) -> list[object]:
 
 
 async def _show(admin: Admin, options: Show) -> int:
-    found, told = await admin.queues.find(options.queue), await admin.queues.limits(options.queue)
-    await warn_of(admin.client, NAME, found.unreached | told.unreached)
+    found, limits = await admin.queues.find(options.queue), await admin.queues.limits(options.queue)
+    await warn_of(admin.client, NAME, found.unreached | limits.unreached)
     if not found.items:
         raise NotDoneError(f"no node that answers has a queue {options.queue}")
     [queue] = found.items
-    known = [(node, info) for node, info in told.items if info is not None and info.limits]
+    known = [(node, info) for node, info in limits.items if info is not None and info.limits]
     _, latest = max(known, key=lambda pair: pair[1].set_at or 0, default=(None, None))
     if options.is_json:
-        where = {str(node): info and attrs.asdict(info) for node, info in told.items}
+        where = {str(node): info and attrs.asdict(info) for node, info in limits.items}
         say_json({**attrs.asdict(queue), "limits_at": where})
         return 0
     names = await names_of(admin.client)
@@ -100,7 +100,7 @@ async def _show(admin: Admin, options: Show) -> int:
         (head.lower(), each) for head, each in zip(_HEADS, _row(queue, names), strict=True)
     ]
     if latest is not None:
-        facts += await _of_limits(admin, names, latest, told.items)
+        facts += await _of_limits(admin, names, latest, limits.items)
     say_facts(facts)
     return 0
 
@@ -109,13 +109,13 @@ async def _of_limits(
     admin: Admin,
     names: Names,
     latest: QueueInfo,
-    told: Sequence[tuple[Address, QueueInfo | None]],
+    infos: Sequence[tuple[Address, QueueInfo | None]],
 ) -> list[tuple[str, Any]]:
     """When they were set, who keeps them, and what each node may deliver."""
     by_id = {each.id: names(each.where) for each in await members(admin.client)}
     at = datetime.fromtimestamp(latest.set_at or 0, UTC).isoformat(timespec="seconds")
     facts = [("limits set", at), ("keeper", by_id.get(latest.keeper, latest.keeper))]
-    for node, info in told:
+    for node, info in infos:
         if info is None:
             facts.append((f"at {names(node)}", "does not know limits, and delivers without them"))
             continue

@@ -15,7 +15,7 @@ from disque_trio.terminal.escapes import printable
 from disque_trio.tracing.rows import Row
 
 Json = dict[str, Any]
-_TOLD: Final = ("time", "node", "kind", "peer", "client", "cause", "detail")
+_FIELDS: Final = ("time", "node", "kind", "peer", "client", "cause", "detail")
 """Of a row, in JSON."""
 
 
@@ -27,7 +27,7 @@ async def ask(client: DeadlineClient, id: str) -> tuple[History, dict[str, str]]
 def as_json(id: str, history: History) -> Json:
     """All that is known. Times are Unix microseconds, by clocks that were set right."""
     return history.facts(id) | {
-        "events": [{name: getattr(row, name) for name in _TOLD} for row in history.rows]
+        "events": [{name: getattr(row, name) for name in _FIELDS} for row in history.rows]
     }
 
 
@@ -46,7 +46,7 @@ def _lines(id: str, history: History) -> Iterator[str]:
             yield f"{node['name'] or node['node']}: {counted(node['omitted'], 'event')} left out"
     width = max(len(row.node) for row in history.rows)
     for row in _with_snoozes(history.rows):
-        yield f"{(row.time - first) / 1e6:+13.6f}  {row.node:<{width}}  {_said(row)}"
+        yield f"{(row.time - first) / 1e6:+13.6f}  {row.node:<{width}}  {_describe(row)}"
 
 
 def _with_snoozes(rows: Iterable[Row]) -> Iterator[Row]:
@@ -60,7 +60,7 @@ def _with_snoozes(rows: Iterable[Row]) -> Iterator[Row]:
         yield attrs.evolve(row, cause="snooze-over") if is_over else row
 
 
-def _said(row: Row) -> str:
+def _describe(row: Row) -> str:
     more = f": {row.detail}" if row.detail else ""
     if row.kind == "send":
         return f"sends {row.cause.upper()} to {row.peer}{more}"
@@ -70,7 +70,7 @@ def _said(row: Row) -> str:
     whole = by_kind.get(f"{row.kind}.{row.cause}")
     words = whole or by_kind.get(row.kind)
     if words is None:
-        says = f"{row.kind} {other}".rstrip()
+        text = f"{row.kind} {other}".rstrip()
     else:
-        says = words.format(job="the job", other=other or "somebody")
-    return f"{says} ({row.cause}){more}" if row.cause and not whole else says + more
+        text = words.format(job="the job", other=other or "somebody")
+    return f"{text} ({row.cause}){more}" if row.cause and not whole else text + more

@@ -41,7 +41,7 @@ async def _list(admin: Admin, options: Options) -> int:
     await warn_of(admin.client, NAME, found.unreached)
     names = await names_of(admin.client)
     if options.is_json:
-        say_json([_told(each, names) for each in found.items])
+        say_json([_as_json(each, names) for each in found.items])
     else:
         say_table(_HEADS, [_row(each, names) for each in found.items])
     return 0
@@ -70,20 +70,24 @@ def _time(seconds: float) -> str:
 
 def _task_row(row: dict[str, Any]) -> list[object]:
     times = [row[name] for name in ("mean_s", *QUANTILES)]
-    said = ["-" if each is None else _time(each) for each in times]
-    return [row["task"], row["runs"], row["failures"], *said, row["running"], row["workers"]]
+    cells = ["-" if each is None else _time(each) for each in times]
+    return [row["task"], row["runs"], row["failures"], *cells, row["running"], row["workers"]]
 
 
 async def _show(admin: Admin, options: Named) -> int:
     workers, names = (await _named(admin, options.name)).items, await names_of(admin.client)
     if options.is_json:
-        say_json([_told(each, names) for each in workers])
+        say_json([_as_json(each, names) for each in workers])
         return 0
     for worker in workers:
         report = worker.report
         say_facts(
             [(report.name, worker.state)]
-            + [(name, value) for name, value in _told(worker, names).items() if name not in _SHOWN]
+            + [
+                (name, value)
+                for name, value in _as_json(worker, names).items()
+                if name not in _SHOWN
+            ]
         )
         jobs = [
             (job.id, job.task, job.queue, duration(job.age_s), _lease(job.lease_s))
@@ -117,7 +121,7 @@ def _row(worker: KnownWorker, names: Names) -> list[object]:
     ]
 
 
-def _told(worker: KnownWorker, names: Names) -> dict[str, Any]:
+def _as_json(worker: KnownWorker, names: Names) -> dict[str, Any]:
     report = worker.report
     of_node = {"node_name": names(report.node) if report.node else None}
     return {**attrs.asdict(report), **of_node, "state": worker.state, "seen_s": worker.age_s}

@@ -109,8 +109,8 @@ def _java() -> Iterator[Finding]:
     found, refusals = java.search()
     for each in refusals:
         advice = "unset it, or set it to a Java that runs" if each.source == "JAVA_HOME" else ""
-        tell: Callable[[str, str, str], Finding] = warning if advice else note
-        yield tell(_WHERE, f"the Java of {each.source} will not do: {each.reason}", advice)
+        make: Callable[[str, str, str], Finding] = warning if advice else note
+        yield make(_WHERE, f"the Java of {each.source} will not do: {each.reason}", advice)
     if found is None:
         advice = f"{INSTALL} brings one along"
         yield problem(_WHERE, f"there is no Java {java.OLDEST} or newer", advice)
@@ -138,11 +138,11 @@ def _tried(master: str) -> Iterator[Finding]:
     except PipelineError as error:
         yield problem(master, str(error), "what is said above may tell more")
     except ConnectionError:  # to the Java process
-        told = "Spark's Java process has ended; does the cluster answer at this address?"
-        yield problem(master, told, "what is said above may tell more")
+        what = "Spark's Java process has ended; does the cluster answer at this address?"
+        yield problem(master, what, "what is said above may tell more")
     except Exception as error:  # whatever Spark says of a job that fails
-        told = session.why(error, "a tiny job failed")
-        yield problem(master, told, "what is said above may tell more")
+        what = session.why(error, "a tiny job failed")
+        yield problem(master, what, "what is said above may tell more")
     else:
         yield note(
             master,

@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 
 from disque_trio.cli.pipeline.query import view_named
-from disque_trio.cli.pipeline.spark import LakeOptions, part, tell_of_judging
+from disque_trio.cli.pipeline.spark import LakeOptions, announce_judging, part
 from disque_trio.pipeline.lake.views import VIEWS
 from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import FILE, UsageError, argument, text
@@ -31,7 +31,7 @@ def run(options: Options) -> int:
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
     lake = part("lake.store").Lake.open(options.lake)
-    with closing(part("lake.duck").Duck(lake, " ".join(names), tell_of_judging)) as duck:
+    with closing(part("lake.duck").Duck(lake, " ".join(names), announce_judging)) as duck:
         rows = duck.export(options.file, names)
     say(f"{options.file}: {counted(len(names), 'table')}, {counted(rows, 'row')}")
     return 0

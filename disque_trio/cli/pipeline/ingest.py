@@ -42,7 +42,7 @@ def run(options: Options) -> int:
         began = time.monotonic()
         outcome = part("lake.ingestion").ingest(spark, lake, options.files, run=options.run)
         took = time.monotonic() - began
-    _tell(outcome, took)
+    _report(outcome, took)
     return 1 if outcome.bad else 0
 
 
@@ -55,7 +55,7 @@ def _check(paths: Sequence[str]) -> None:
         raise UsageError(f"there is no file {', '.join(paths)}")
 
 
-def _tell(outcome: Any, took: float) -> None:
+def _report(outcome: Any, took: float) -> None:
     for path, reason in outcome.bad.items():
         complain(f"disque-trio pipeline: {path}: {reason}; nothing of it was taken")
     pace = f" in {took:,.1f} s, {outcome.rows / took:,.0f} a second" if outcome.rows else ""

@@ -14,10 +14,10 @@ from rich.table import Table
 from disque_trio.cli.frame import json_switch
 from disque_trio.cli.pipeline.spark import (
     AskOptions,
+    announce_judging,
     is_for_duckdb,
     part,
     started,
-    tell_of_judging,
 )
 from disque_trio.pipeline.lake.views import VIEWS, lines
 from disque_trio.pipeline.session import first_line
@@ -89,7 +89,7 @@ def _answered_here(options: Options, lake: Any, query: str) -> bool:
     """Ask DuckDB, and show. False if it does not understand the query and Spark may."""
     duck = part("lake.duck")
     try:
-        with closing(duck.Duck(lake, query, tell_of_judging)) as found:
+        with closing(duck.Duck(lake, query, announce_judging)) as found:
             answer = found.ask(query, None if options.is_json else options.most + 1)
     except duck.QuestionError as error:
         raise UsageError(str(error)) from None
@@ -106,16 +106,16 @@ def _answered_here(options: Options, lake: Any, query: str) -> bool:
 
 
 def _ask(spark: Any, lake: Any, query: str) -> Any:
-    part("lake.asking").attach(spark, lake, query, tell_of_judging)
+    part("lake.asking").attach(spark, lake, query, announce_judging)
     try:
         return spark.sql(query)
     except Exception as error:  # whatever Spark says of a query
         raise UsageError(f"Spark does not understand it: {first_line(error)}") from None
 
 
-def _list(told: Mapping[str, str]) -> None:
-    width = max(len(name) for name in told)
-    for name, line in told.items():
+def _list(descriptions: Mapping[str, str]) -> None:
+    width = max(len(name) for name in descriptions)
+    for name, line in descriptions.items():
         say(f"{name:{width}}  {line}")
 
 

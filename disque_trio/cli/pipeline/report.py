@@ -13,10 +13,10 @@ from disque_trio.cli.frame import cannot_write
 from disque_trio.cli.pipeline.reruns import Reruns
 from disque_trio.cli.pipeline.spark import (
     AskOptions,
+    announce_judging,
     is_for_duckdb,
     part,
     started,
-    tell_of_judging,
 )
 from disque_trio.pipeline.location import path_in
 from disque_trio.terminal.counting import counted
@@ -41,28 +41,28 @@ def run(options: Options) -> int:
     """Ask, and draw."""
     lake = part("lake.store").Lake.open(options.lake)
     target = Path(path_in(options.html))
-    with _telling(target):  # before Spark has worked for an hour
+    with _write_errors(target):  # before Spark has worked for an hour
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         tempfile.TemporaryFile(dir=target.parent).close()
     facts = part("report.facts")
     if is_for_duckdb(options, lake):
-        with closing(part("lake.duck").Duck(lake, facts.USED, tell_of_judging)) as duck:
-            told = facts.figures(duck.facts, lake)
+        with closing(part("lake.duck").Duck(lake, facts.USED, announce_judging)) as duck:
+            figures = facts.figures(duck.facts, lake)
     else:
         with started(options) as spark:
-            told = facts.ask(spark, lake, tell_of_judging)
-    with _telling(target):
+            figures = facts.ask(spark, lake, announce_judging)
+    with _write_errors(target):
         reruns = Reruns.among(options.scenarios or ["scenarios"])
-        _write(target, part("report.page").render(told, reruns.command))
-    swept = len({row["sweep"] for row in told.seeds})
-    rows, runs = counted(told.rows, "row"), counted(told.runs, "run")
+        _write(target, part("report.page").render(figures, reruns.command))
+    swept = len({row["sweep"] for row in figures.seeds})
+    rows, runs = counted(figures.rows, "row"), counted(figures.runs, "run")
     say(f"{target}: {rows} of {runs}, {counted(swept, 'sweep')}")
     return 0
 
 
 @contextmanager
-def _telling(target: Path) -> Iterator[None]:
+def _write_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

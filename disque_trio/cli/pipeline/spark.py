@@ -82,7 +82,7 @@ def started(options: SparkOptions) -> Iterator[Any]:
             raise PipelineError(session.why(error, "Spark cannot do it")) from None
 
 
-def tell_of_judging(line: str) -> None:
+def announce_judging(line: str) -> None:
     """Say which runs are judged before a question is answered."""
     complain(f"disque-trio pipeline: {line}")
 

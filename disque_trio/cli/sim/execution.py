@@ -231,14 +231,14 @@ def _judged(verdict: Verdict) -> dict[str, Any]:
 def judged(plan: Plan, rows: Iterable[Row], *, is_live: bool) -> Run:
     """The verdict on a history that was recorded before."""
 
-    def tell(_plan: Plan, observer: Watcher) -> Outcome:
+    def replay(_plan: Plan, observer: Watcher) -> Outcome:
         end = steps = 0
         for row in rows:
             observer(row)
             end, steps = row.time, steps + 1
         return Outcome("", steps, end)
 
-    return execute(plan, "heap", run=tell, is_live=is_live)
+    return execute(plan, "heap", run=replay, is_live=is_live)
 
 
 class Tail:

@@ -57,7 +57,7 @@ def _explore(options: Explore, name: str) -> int:
     console = report.errors()
     with Status(f"{name}: begins", console=console) as status:
         shown = _Shown(status, name)
-        outcome = Search(bounded, progress=shown.tell).run()
+        outcome = Search(bounded, progress=shown.update).run()
     _show(options, bounded, outcome)
     if outcome.violation is None:
         return PASSED
@@ -70,20 +70,20 @@ def _explore(options: Explore, name: str) -> int:
     target = options.out or f"{bounded.name}.json"
     write_text(target, steps.dump(found))
     if not options.is_json:
-        _tell(report.out(), found)
+        _print_steps(report.out(), found)
         report.out().print(f"  again with: [bold]disque-trio sim explore --replay {target}[/]")
     return VIOLATED
 
 
 def _bounded(found: Scope, options: Explore) -> Scope:
     """The scope with the bounds of the command line."""
-    given: dict[str, Any] = {
+    bounds: dict[str, Any] = {
         "late": options.late,
         "most_faults": options.faults,
         "seconds": options.seconds,
         "states": options.states,
     }
-    return attrs.evolve(found, **{name: one for name, one in given.items() if one is not None})
+    return attrs.evolve(found, **{name: one for name, one in bounds.items() if one is not None})
 
 
 class _Shown:
@@ -93,7 +93,7 @@ class _Shown:
         self._status = status
         self._name = name
 
-    def tell(self, worlds: int, waiting: int, depth: int) -> None:
+    def update(self, worlds: int, waiting: int, depth: int) -> None:
         """Show it."""
         self._status.update(
             f"{self._name}: {counted(worlds, 'state')}, {waiting:,} to visit, depth {depth}"
@@ -132,7 +132,7 @@ def _replay(options: Explore, path: str) -> int:
     except UnicodeDecodeError:
         raise UsageError(f"{path}: this is no file of steps") from None
     found = steps.read(text)
-    rows = _tell(report.errors() if options.is_json else report.out(), found)
+    rows = _print_steps(report.errors() if options.is_json else report.out(), found)
     if options.html is not None:
         command = f"disque-trio sim explore --replay {path}"
         page = render(steps.plan_of(found.scope), rows, None, replay=command)
@@ -140,15 +140,15 @@ def _replay(options: Explore, path: str) -> int:
     return VIOLATED if found.what else PASSED
 
 
-def _tell(console: Console, found: Steps) -> list[Row]:
+def _print_steps(console: Console, found: Steps) -> list[Row]:
     rows: list[Row] = []
-    for told in steps.play(found):
-        console.print(f"  [dim]{told.time / 1000:8.3f} s[/]  {escape(told.line)}")
-        for row in told.rows:
+    for step in steps.play(found):
+        console.print(f"  [dim]{step.time / 1000:8.3f} s[/]  {escape(step.line)}")
+        for row in step.rows:
             if row.kind not in ("recv", "crash", "start"):
                 name = steps.name_of_job(found.scope, row.job)
                 console.print(f"  [dim]{'':10}    {row.node} {row.kind} {name} {row.cause}[/]")
-        rows += told.rows
+        rows += step.rows
     if found.what:
         console.print(f"  [bold red]violates[/]: {escape(found.what)}")
     return rows

@@ -125,7 +125,7 @@ class _Guided:
         self._before = len(self._search.counts)
         self._blind_elements: dict[str, None] = {}
         self._console = report.errors()
-        self._told = time.monotonic()
+        self._printed_at = time.monotonic()
 
     def run(self) -> None:
         """Until the time is over, or there are enough failures."""
@@ -142,7 +142,7 @@ class _Guided:
                     self._guided_batch(runner)
                 else:
                     self._blind_batch(runner)
-                self._tell(status)
+                self._show_progress(status)
 
     def _has_enough(self) -> bool:
         most = self._options.most_failures
@@ -194,7 +194,7 @@ class _Guided:
         path = self._corpus.add_failure(candidate, note)
         report.show_failure(self._console, result, f"disque-trio sim run {path}", ())
 
-    def _tell(self, status: Status) -> None:
+    def _show_progress(self, status: Status) -> None:
         blind = f", blind {self._blind.facts['signatures']:,}" if self._blind.runs else ""
         text = (
             f"guided: {self._ours.seconds:,.0f} of {self._limit:,.0f} s, "
@@ -202,8 +202,8 @@ class _Guided:
             f"signatures {len(self._search.counts):,}{blind}"
         )
         status.update(text)
-        if not self._console.is_terminal and time.monotonic() - self._told >= _PAUSE_S:
-            self._told = time.monotonic()
+        if not self._console.is_terminal and time.monotonic() - self._printed_at >= _PAUSE_S:
+            self._printed_at = time.monotonic()
             self._console.print(text)
 
     # At the end.

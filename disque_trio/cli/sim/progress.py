@@ -20,7 +20,7 @@ class Progress:
         self._total = total
         self._kept = kept
         self._done = self._failed = 0
-        self._began = self._told = time.monotonic()
+        self._began = self._printed_at = time.monotonic()
         self._bar = bars.Progress(
             bars.TextColumn("[bold]seeds"),
             bars.BarColumn(bar_width=None),
@@ -50,7 +50,7 @@ class Progress:
 
     def begin(self) -> None:
         """Seeds are run from now on: measure the pace from here."""
-        self._began = self._told = time.monotonic()
+        self._began = self._printed_at = time.monotonic()
         self._bar.reset(self._task)
 
     def step(self, *, is_seed: bool, is_failure: bool) -> None:
@@ -61,8 +61,8 @@ class Progress:
         pace = f"{self._done / max(now - self._began, 0.001):,.1f}/s"
         failed = f"[bold red]{self._failed:,} failed[/]" if self._failed else "none failed"
         self._bar.update(self._task, completed=self._done, pace=pace, failed=failed)
-        if not self.console.is_terminal and now - self._told >= _PAUSE_S:
-            self._told = now
+        if not self.console.is_terminal and now - self._printed_at >= _PAUSE_S:
+            self._printed_at = now
             left = (self._total - self._done) * (now - self._began) / max(self._done, 1)
             self.console.print(
                 f"{self._done:,} of {counted(self._total, 'seed')}, {pace}, {failed}, "

@@ -72,8 +72,8 @@ def _size(plan: Plan) -> str:
 def _with_progress(shrinker: Shrinker, plan: Plan) -> Plan:
     with Status("shrinking", console=report.errors()) as status:
 
-        def tell(smaller: Plan, runs: int) -> None:
+        def show(smaller: Plan, runs: int) -> None:
             status.update(f"run {runs}: {_size(smaller)}")
 
-        shrinker.progress = tell
+        shrinker.progress = show
         return shrinker.shrink(plan)

@@ -93,7 +93,7 @@ class _Sweep:
         """Seeds that are run twice, with the result of the first run."""
         self._rechecks: dict[Key, str] = {}
         """Digests of second runs that finished before the first."""
-        self._told = 0
+        self._reported = 0
         self._fresh = 0
         self._seconds = 0.0
         self._ending = ""
@@ -156,8 +156,8 @@ class _Sweep:
         has_failed = result is not None and not result.is_ok
         progress.step(is_seed=not done.task.is_recheck, is_failure=has_failed)
         if result is not None and has_failed and not self._ending:
-            self._tell_failure(progress.console, done.task, result)
-            if self._told == self._options.most_failures:
+            self._report_failure(progress.console, done.task, result)
+            if self._reported == self._options.most_failures:
                 self._ending = "stopped"
 
     def _recall(self, wanted: dict[str, list[int]]) -> None:
@@ -240,11 +240,11 @@ class _Sweep:
             store.add(task.path, attrs.evolve(done, result=result))
         return result
 
-    def _tell_failure(self, console: Console, task: Task, result: Result) -> None:
+    def _report_failure(self, console: Console, task: Task, result: Result) -> None:
         plan = plan_from(task.path, task.seed)
         command = replay_command(task.path, plan, task.engine)
-        self._told += 1
-        if self._told <= DETAILED:
+        self._reported += 1
+        if self._reported <= DETAILED:
             report.show_failure(console, result, command, result.last)
         else:
             finding = report.sentence(result.findings[0])

@@ -47,8 +47,8 @@ _log: Final = logging.getLogger("disque_trio.worker")
 def queues_of(app: App[Any], options: Options) -> dict[str, int]:
     """The queues to take jobs from, with their weights; 0 is for a strict order. Raises
     `UsageError`."""
-    given = [_weighted(app, name) for name in options.queues if not name.startswith("!")]
-    wanted = [name for name, _ in given]
+    weighted = [_weighted(app, name) for name in options.queues if not name.startswith("!")]
+    wanted = [name for name, _ in weighted]
     without = [name[1:] for name in options.queues if name.startswith("!")]
     for name in without:
         if name not in (wanted or app.queues):
@@ -66,8 +66,8 @@ def queues_of(app: App[Any], options: Options) -> dict[str, int]:
     found = [name for name in dict.fromkeys(wanted or app.queues) if name not in without]
     if not found:
         raise UsageError(f"{options.app} has no queue to take jobs from: declare tasks, or give -Q")
-    weights = dict(given)
-    is_strict = bool(given) and not any(weights.values())
+    weights = dict(weighted)
+    is_strict = bool(weighted) and not any(weights.values())
     return {name: 0 if is_strict else weights.get(name) or 1 for name in found}
 
 

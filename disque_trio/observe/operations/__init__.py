@@ -252,8 +252,8 @@ def found(key: object) -> Operation:
 
 def fields_of(args: Mapping[str, object]) -> Json:
     """Arguments of a program or of a command line, as a browser would give them."""
-    told: Json = {}
+    fields: Json = {}
     for name, value in args.items():
         text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
-        told |= name_fields(text, name) if isinstance(text, str) else {name: text}
-    return told
+        fields |= name_fields(text, name) if isinstance(text, str) else {name: text}
+    return fields

@@ -81,7 +81,7 @@ def _options(args: Json) -> dict[str, Any]:
 
 def _in_words(values: Mapping[str, Any]) -> str:
     """Such as `RETRY 60, LIMIT 3`."""
-    said = []
+    parts = []
     for option in OPTIONS:
         if (value := values.get(option.name)) is None:
             continue
@@ -89,8 +89,8 @@ def _in_words(values: Mapping[str, Any]) -> str:
             value = f'"{readable(value.decode("utf-8", "surrogateescape"))}"'
         elif option.is_time:
             value = decimals(value)
-        said.append(f"{option.text} {value}" if option.usage else option.text)
-    return ", ".join(said)
+        parts.append(f"{option.text} {value}" if option.usage else option.text)
+    return ", ".join(parts)
 
 
 async def add(client: Client, args: Json) -> Plan:
@@ -100,14 +100,14 @@ async def add(client: Client, args: Json) -> Plan:
     names = await names_of(client)
     stats = (await stats_of(client, queue)).items
     stopped = [names(node) for node, each in stats if each and each.pause in ("in", "all")]
-    says = [
+    lines = [
         f'a job with a body of {counted(len(body), "byte")} is added to queue "{readable(queue)}"',
         f"options: {_in_words(values)}" if values else "all options have their defaults",
     ]
     if stopped:
-        says.append(f"{', '.join(stopped)} refuses jobs of the queue: its input is paused there")
+        lines.append(f"{', '.join(stopped)} refuses jobs of the queue: its input is paused there")
     elif not any(each and each.blocked for _, each in stats):
-        says.append("no client waits for jobs of this queue now")
+        lines.append("no client waits for jobs of this queue now")
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
         id = await client.run(asked)
@@ -116,7 +116,7 @@ async def add(client: Client, args: Json) -> Plan:
         outcome.details.append({"id": id})
         outcome.count = 1
 
-    return Plan(target=readable(queue), says=says, run=run)
+    return Plan(target=readable(queue), says=lines, run=run)
 
 
 def _carried(job: JobDetails, now: float) -> dict[str, Any]:
@@ -155,7 +155,7 @@ async def edit(client: Client, args: Json) -> Plan:
     key = values.pop("unique", None)
     keep = {"keep": values.pop("keep", None)}
     asked = _asked(queue, body, values)
-    says = [
+    lines = [
         f"a new job with a body of {counted(len(body), 'byte')} replaces it, with an id of its own",
         "its failed attempts and deliveries count from 0, and its history begins anew",
         f"it keeps {_in_words(values)}" + (", and the key" if key is not None else ""),
@@ -189,4 +189,4 @@ async def edit(client: Client, args: Json) -> Plan:
         await client.run(commands.ackjob(net))
 
     run = replace if key is None else replace_key
-    return Plan(target=id, says=says, run=run)
+    return Plan(target=id, says=lines, run=run)

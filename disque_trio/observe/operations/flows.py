@@ -35,13 +35,13 @@ async def cancel(client: Client, args: Json) -> Plan:
         raise MistakeError(f"flow {flow.id} is over: {status.state}")
     live = ("waiting", "leased", "backing-off")
     ending = _tasks(status, *live)
-    says = [
+    lines = [
         f"not added: {_tasks(status, 'pending') or 'none, for all members are'}",
         f"ended where they run or wait: {ending or 'none'}",
         f'it takes up to 15 s, while a worker serves queue "{readable(flow.place[0])}"',
     ]
     if status.dead:
-        says.append(f"dead members stay: {_tasks(status, 'dead')}")
+        lines.append(f"dead members stay: {_tasks(status, 'dead')}")
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
         if await asking.cancel(flow, client):
@@ -50,7 +50,7 @@ async def cancel(client: Client, args: Json) -> Plan:
         else:
             outcome.failed.append("the flow was over meanwhile")
 
-    return Plan(target=flow.id, says=says, run=run)
+    return Plan(target=flow.id, says=lines, run=run)
 
 
 async def retry(client: Client, args: Json) -> Plan:
@@ -58,7 +58,7 @@ async def retry(client: Client, args: Json) -> Plan:
     flow, status = await _found(client, args)
     if not status.dead:
         raise MistakeError(f"no member of flow {flow.id} is dead")
-    says = [
+    lines = [
         f"queued again as if they were new: {_tasks(status, 'dead')}",
         "what follows them is added when they are done",
     ]
@@ -67,4 +67,4 @@ async def retry(client: Client, args: Json) -> Plan:
         outcome.count = await asking.retry(flow, client)
         outcome.says.append(f"redrove {counted(outcome.count, 'job')}")
 
-    return Plan(target=flow.id, says=says, run=run)
+    return Plan(target=flow.id, says=lines, run=run)

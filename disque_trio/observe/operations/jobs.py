@@ -55,23 +55,23 @@ async def requeue(client: Client, args: Json) -> Plan:
         raise MistakeError(f"{id} is dead", "redrive it")
     waiting = [c for c in copies if is_delayed(c.job) or c.job.backing_off is not None]
     copy = (waiting or copies)[0]
-    says, risk = [f"{names(copy.node)} queues it now, which counts as a further delivery"], ""
+    lines, risk = [f"{names(copy.node)} queues it now, which counts as a further delivery"], ""
     if not waiting:
         left = copy.job.next_requeue_within or 0.0
         risk = f"a worker may have {id} for {left:.0f} s more: then it runs twice"
-        says.append(risk)
+        lines.append(risk)
     run = _one(client, id, copy.node, names, commands.enqueue)
-    return Plan(target=id, says=says, run=run, risk=risk)
+    return Plan(target=id, says=lines, run=run, risk=risk)
 
 
 async def acknowledge(client: Client, args: Json) -> Plan:
     """ACKJOB."""
     id, copies, names = await live(client, args)
     holders = counted(len(copies), "node that has", "nodes that have")
-    says = [f"the job ends at the {holders} it, and is never delivered again"]
+    lines = [f"the job ends at the {holders} it, and is never delivered again"]
     if any(copy.job.state == "active" for copy in copies):
-        says.append("a worker that runs it cancels its handler when it renews the lease")
-    return Plan(target=id, says=says, run=_one(client, id, copies[0].node, names, commands.ackjob))
+        lines.append("a worker that runs it cancels its handler when it renews the lease")
+    return Plan(target=id, says=lines, run=_one(client, id, copies[0].node, names, commands.ackjob))
 
 
 async def nack(client: Client, args: Json) -> Plan:
@@ -80,11 +80,11 @@ async def nack(client: Client, args: Json) -> Plan:
     active = [copy for copy in copies if copy.job.state == "active"]
     if not active:
         raise MistakeError(f"{id} is {copies[0].job.state}: no worker has it")
-    says = [f"{names(active[0].node)} queues it again as if its worker had given it back"]
-    return Plan(target=id, says=says, run=_one(client, id, active[0].node, names, commands.nack))
+    lines = [f"{names(active[0].node)} queues it again as if its worker had given it back"]
+    return Plan(target=id, says=lines, run=_one(client, id, active[0].node, names, commands.nack))
 
 
-def of_dead(make: Callable[..., Command[int]], says: str) -> Callable[[Client, Json], Any]:
+def of_dead(make: Callable[..., Command[int]], effect: str) -> Callable[[Client, Json], Any]:
     """Of an operation on a dead job: `make` is the command."""
 
     async def plan(client: Client, args: Json) -> Plan:
@@ -93,7 +93,7 @@ def of_dead(make: Callable[..., Command[int]], says: str) -> Callable[[Client, J
         if not dead:
             raise MistakeError(f"{id} is not dead: it is {copies[0].job.state}")
         why = f"it is dead: {dead[0].reason or 'no reason given'}"
-        return Plan(target=id, says=[says, why], run=_one(client, id, dead[0].node, names, make))
+        return Plan(target=id, says=[effect, why], run=_one(client, id, dead[0].node, names, make))
 
     return plan
 
@@ -103,11 +103,11 @@ async def delete(client: Client, args: Json) -> Plan:
     id, copies, names = await live(client, args)
     nodes = [copy.node for copy in copies]
     where = ", ".join(map(names, nodes))
-    says = [f"the copies at {where} are dropped", "a node that is silent keeps its copy"]
+    lines = [f"the copies at {where} are dropped", "a node that is silent keeps its copy"]
     run = one_by_one(
         client, nodes, names, commands.deljob(id), lambda n: ("dropped" if n else "gone", n)
     )
-    return Plan(target=id, says=says, run=run)
+    return Plan(target=id, says=lines, run=run)
 
 
 async def trace(client: Client, args: Json) -> Plan:
@@ -115,7 +115,7 @@ async def trace(client: Client, args: Json) -> Plan:
     id, nodes, names = word(args, "id"), await answering(client), await names_of(client)
     asked: Command[Any] = commands.call("TRACE", "JOB", id)
     traced = counted(len(nodes.items), "node records", "nodes record")
-    says = [f"{traced} what happens to the job, for an hour"]
+    lines = [f"{traced} what happens to the job, for an hour"]
     run = one_by_one(
         client,
         nodes.items,
@@ -124,4 +124,4 @@ async def trace(client: Client, args: Json) -> Plan:
         lambda here: ("traced" if here else "traced if it comes", 1),
     )
     unasked = silent(nodes, names)
-    return Plan(target=id, says=[*says, *unasked], run=run, unasked=unasked)
+    return Plan(target=id, says=[*lines, *unasked], run=run, unasked=unasked)

@@ -56,7 +56,7 @@ ARGUMENTS: Final = (
 class _Now:
     """What the nodes know before."""
 
-    told: Found[tuple[Address, QueueInfo | None]]
+    found: Found[tuple[Address, QueueInfo | None]]
     names: Names
     unlimited: list[str]
     """The names of nodes that do not know limits."""
@@ -64,12 +64,12 @@ class _Now:
     @property
     def knowing(self) -> list[Address]:
         """The nodes that know limits."""
-        return [node for node, info in self.told.items if info is not None]
+        return [node for node, info in self.found.items if info is not None]
 
     @property
     def infos(self) -> list[QueueInfo]:
         """What they tell."""
-        return [info for _, info in self.told.items if info is not None]
+        return [info for _, info in self.found.items if info is not None]
 
     @property
     def before(self) -> list[QueueLimits]:
@@ -85,21 +85,21 @@ class _Now:
     def missing(self) -> list[str]:
         """Lines about nodes that will not hold the setting at once, or never."""
         later = "; it learns of the change when it is back"
-        silent_ = [line + later for line in silent(self.told, self.names)]
+        silent_ = [line + later for line in silent(self.found, self.names)]
         without = "does not know limits, and delivers without them"
         return [*silent_, *(f"{name} {without}" for name in self.unlimited)]
 
 
 async def _now(client: Client, queue: str) -> _Now:
-    told, names = await Queues(client).limits(queue), await names_of(client)
-    unlimited = [names(node) for node, info in told.items if info is None]
-    unreached = {names(node) for node in told.unreached}  # the others know no capability of these
+    found, names = await Queues(client).limits(queue), await names_of(client)
+    unlimited = [names(node) for node, info in found.items if info is None]
+    unreached = {names(node) for node in found.unreached}  # the others know no capability of these
     known = {each.id: names(each.where) for each in await members(client)}
-    for _, info in told.items:
+    for _, info in found.items:
         ids = () if info is None else info.unlimited_nodes
         unlimited += [known.get(id, id[:8]) for id in ids]
     known_to_lack = [name for name in dict.fromkeys(unlimited) if name not in unreached]
-    now = _Now(told, names, known_to_lack)
+    now = _Now(found, names, known_to_lack)
     if not now.knowing:
         raise MistakeError("no node that answers knows limits", "upgrade the nodes")
     return now
@@ -131,17 +131,17 @@ async def limit(client: Client, args: Json) -> Plan:
     """QUEUE LIMIT, which replaces the whole setting."""
     name, wanted = given_name(args, "queue"), _wanted(args)
     now = await _now(client, name)
-    says = [f'queue "{readable(name)}" has these limits in the whole cluster: {wanted}']
-    says += [f"the limits that it has now end: {each}" for each in now.before if each != wanted]
+    lines = [f'queue "{readable(name)}" has these limits in the whole cluster: {wanted}']
+    lines += [f"the limits that it has now end: {each}" for each in now.before if each != wanted]
     if now.before == [wanted]:
-        says.append("it has them already")
+        lines.append("it has them already")
     if wanted.is_loose:
-        says.append("nodes that cannot reach each other deliver as much as that on each side")
+        lines.append("nodes that cannot reach each other deliver as much as that on each side")
     if wanted.concurrency and now.leased > wanted.concurrency:
-        says.append(
+        lines.append(
             f"{counted(now.leased, 'job is', 'jobs are')} leased: none is delivered until fewer are"
         )
-    says += [
+    lines += [
         "jobs that may not be delivered yet wait in the queue, and none is refused",
         "a worker that starts sets the limits that its app declares (app.limit)",
         *now.missing,
@@ -160,7 +160,7 @@ async def limit(client: Client, args: Json) -> Plan:
     )
     run = _run(client, now, asked, name, wanted)
     target = f"{readable(name)}: {wanted}"
-    return Plan(target=target, says=says, run=run, unasked=now.missing)
+    return Plan(target=target, says=lines, run=run, unasked=now.missing)
 
 
 async def unlimit(client: Client, args: Json) -> Plan:
@@ -169,14 +169,14 @@ async def unlimit(client: Client, args: Json) -> Plan:
     now = await _now(client, name)
     if not now.before:
         raise MistakeError(f'queue "{readable(name)}" has no limits')
-    says = [
+    lines = [
         *(f'queue "{readable(name)}" loses its limits: {each}' for each in now.before),
         "the jobs that wait for them are delivered to all who wait for jobs, at once",
         "a worker that starts sets the limits that its app declares (app.limit)",
         *now.missing,
     ]
     run = _run(client, now, commands.limit_queue(name), name, None)
-    return Plan(target=readable(name), says=says, run=run, unasked=now.missing)
+    return Plan(target=readable(name), says=lines, run=run, unasked=now.missing)
 
 
 def _run(client: Client, now: _Now, asked: Any, queue: str, wanted: QueueLimits | None) -> Any:
@@ -210,8 +210,8 @@ async def _wait(client: Client, queue: str, wanted: QueueLimits | None) -> list[
     late: list[Address] = []
     with anyio.move_on_after(KNOWN_S):
         while True:
-            told = await Queues(client).limits(queue)
-            late = [node for node, info in told.items if info and info.limits != wanted]
+            found = await Queues(client).limits(queue)
+            late = [node for node, info in found.items if info and info.limits != wanted]
             if not late:
                 break
             await anyio.sleep(_AGAIN_S)

@@ -41,12 +41,12 @@ async def members(client: Client) -> list[Member]:
     """All nodes."""
 
     async def ask(node: Address) -> list[tuple[Address, bytes]]:
-        told = given(*await client.ask(node, [commands.call("CLUSTER", "NODES")]))
-        return [(node, told)] if isinstance(told, bytes) else []
+        reply = given(*await client.ask(node, [commands.call("CLUSTER", "NODES")]))
+        return [(node, reply)] if isinstance(reply, bytes) else []
 
     found: dict[str, Member] = {}
-    for node, told in (await at_each(client, ask)).items:
-        for line in lines_of(told.decode(errors="replace"), node.host):
+    for node, reply in (await at_each(client, ask)).items:
+        for line in lines_of(reply.decode(errors="replace"), node.host):
             if "myself" in line.flags:
                 found[line.id] = Member(line.id, line.name, str(node), node, line.flags)
             elif "handshake" not in line.flags:

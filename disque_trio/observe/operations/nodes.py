@@ -57,12 +57,12 @@ async def leave(client: Client, args: Json) -> Plan:
     """CLUSTER LEAVING yes."""
     member, node, others = await _reached(client, args)
     names = await names_of(client)
-    says = [
+    lines = [
         f"{_called(member)} takes no new jobs and gives its own to {counted(len(others), 'node')}",
         "it can be stopped when it has no jobs left; until then, nodes stay takes it back",
     ]
     run = one_by_one(client, [node], names, commands.call("CLUSTER", "LEAVING", "yes"), _text)
-    return Plan(target=str(node), says=says, run=run, confirm=member.id[:_DIGITS])
+    return Plan(target=str(node), says=lines, run=run, confirm=member.id[:_DIGITS])
 
 
 async def stay(client: Client, args: Json) -> Plan:
@@ -70,8 +70,8 @@ async def stay(client: Client, args: Json) -> Plan:
     member, node, _ = await _reached(client, args)
     names = await names_of(client)
     run = one_by_one(client, [node], names, commands.call("CLUSTER", "LEAVING", "no"), _text)
-    says = [f"{_called(member)} takes new jobs again and stays"]
-    return Plan(target=str(node), says=says, run=run)
+    lines = [f"{_called(member)} takes new jobs again and stays"]
+    return Plan(target=str(node), says=lines, run=run)
 
 
 async def forget(client: Client, args: Json) -> Plan:
@@ -79,12 +79,12 @@ async def forget(client: Client, args: Json) -> Plan:
     member, others = await _member(client, args)
     names = await names_of(client)
     forget = counted(len(others), "node forgets", "nodes forget")
-    says = [
+    lines = [
         f"{forget} {_called(member)}; do this only if it is gone for good",
         "jobs of which it has the only copy are lost with it",
     ]
     run = one_by_one(client, others, names, commands.call("CLUSTER", "FORGET", member.id), _text)
-    return Plan(target=member.where, says=says, run=run, confirm=member.id[:_DIGITS])
+    return Plan(target=member.where, says=lines, run=run, confirm=member.id[:_DIGITS])
 
 
 async def meet(client: Client, args: Json) -> Plan:
@@ -95,9 +95,9 @@ async def meet(client: Client, args: Json) -> Plan:
         raise MistakeError(str(error)) from None
     first, names = (await answering(client)).items[0], await names_of(client)
     asked = commands.call("CLUSTER", "MEET", other.host, str(other.port))
-    says = [f"the cluster of {names(first)} and that of {other} become one"]
+    lines = [f"the cluster of {names(first)} and that of {other} become one"]
     run = one_by_one(client, [first], names, asked, _text)
-    return Plan(target=str(other), says=says, run=run, confirm=str(other))
+    return Plan(target=str(other), says=lines, run=run, confirm=str(other))
 
 
 async def kick(client: Client, args: Json) -> Plan:
@@ -115,8 +115,8 @@ async def kick(client: Client, args: Json) -> Plan:
             f"{name}: {'ended' if outcome.count else 'the connection has gone already'}"
         )
 
-    says = [
+    lines = [
         f"{_called(member)} ends connection {connection}",
         "jobs that its client has come back when their lease is over; a client may connect again",
     ]
-    return Plan(target=f"{node} {connection}", says=says, run=run)
+    return Plan(target=f"{node} {connection}", says=lines, run=run)

@@ -133,15 +133,15 @@ def one_by_one(
     nodes: Sequence[Address],
     names: Names,
     asked: Command[T],
-    told: Callable[[T], tuple[str, int]],
+    describe: Callable[[T], tuple[str, int]],
 ) -> Run:
-    """Ask one node after the other. `told` takes a reply, and gives its words and how much was
+    """Ask one node after the other. `describe` takes a reply, and gives its words and how much was
     changed."""
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
         for node in nodes:
             try:
-                text, count = told(given(*await client.ask(node, [asked])))
+                text, count = describe(given(*await client.ask(node, [asked])))
             except DisqueError as error:
                 outcome.failed.append(f"{names(node)}: {error}")
             else:

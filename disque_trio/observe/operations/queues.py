@@ -52,13 +52,13 @@ async def pause(client: Client, args: Json) -> Plan:
     """PAUSE at each node."""
     name, side = given_name(args, "queue"), args.get("side") or "all"
     nodes, names = await answering(client), await names_of(client)
-    asked, (says, done) = commands.pause(name, side), _STOPS[side]
+    asked, (effect, done) = commands.pause(name, side), _STOPS[side]
     unasked = silent(nodes, names)
     forgets = [] if side == "none" else ["a node that is started again forgets it"]
     return Plan(
         target=readable(name) + f" {side}" * (side != "none"),
         says=[
-            f"{says.format(readable(name))} at {counted(len(nodes.items), 'node')}",
+            f"{effect.format(readable(name))} at {counted(len(nodes.items), 'node')}",
             *forgets,
             *unasked,
         ],
@@ -81,10 +81,10 @@ async def purge(client: Client, args: Json) -> Plan:
     one, many = f"job {which} ends, and is", f"jobs {which} end, and are"
     ends = f"{counted(jobs, one, many)} never delivered"
     unasked = silent(found, names)
-    says = [ends, "jobs that workers have, and delayed ones, stay", *unasked]
+    lines = [ends, "jobs that workers have, and delayed ones, stay", *unasked]
     nodes = [node for node, _ in found.items]
     run = one_by_one(client, nodes, names, commands.purge(name), of_jobs("ended"))
-    return Plan(target=readable(name), says=says, run=run, unasked=unasked, confirm=readable(name))
+    return Plan(target=readable(name), says=lines, run=run, unasked=unasked, confirm=readable(name))
 
 
 async def requeue(client: Client, args: Json) -> Plan:
@@ -95,7 +95,7 @@ async def requeue(client: Client, args: Json) -> Plan:
     which = f'the jobs of "{readable(name)}" that wait for the end of their RETRY'
     where = counted(len(found.items), "node") + (f", at most {count:,} at each" if count else "")
     unasked = silent(found, names)
-    says = [
+    lines = [
         f"{which} are queued now, at {where}; after a restart: {waiting:,}",
         "jobs with a delay, and those that workers have as far as the nodes know, stay",
         "a worker that has had a job since before a restart may still have it: then it runs twice",
@@ -105,7 +105,7 @@ async def requeue(client: Client, args: Json) -> Plan:
     asked = commands.enqueue_queue(name, int(count) if count else None)
     return Plan(
         target=readable(name),
-        says=says,
+        says=lines,
         run=one_by_one(client, nodes, names, asked, of_jobs("queued")),
         unasked=unasked,
     )
@@ -122,8 +122,11 @@ async def cancel(client: Client, args: Json) -> Plan:
             "the job has ended" if outcome.count else "no job has this key"
         )
 
-    says = [f"{which} ends wherever it is, and the key is free", "a worker that runs it cancels it"]
-    return Plan(target=f"{readable(queue)} {readable(key)}", says=says, run=run)
+    lines = [
+        f"{which} ends wherever it is, and the key is free",
+        "a worker that runs it cancels it",
+    ]
+    return Plan(target=f"{readable(queue)} {readable(key)}", says=lines, run=run)
 
 
 # Dead jobs of a queue, or with a reason.
@@ -177,7 +180,7 @@ async def _dead(client: Client, args: Json) -> _Dead:
 async def redrive(client: Client, args: Json) -> Plan:
     """REDRIVE, so many a second. The jobs that were added last come first."""
     dead, rate = await _dead(client, args), int(args.get("rate") or RATE)
-    says = [f"{dead.which} are queued again as if new, {rate} a second"]
+    lines = [f"{dead.which} are queued again as if new, {rate} a second"]
 
     async def steps() -> Any:
         """How many were queued, step by step."""
@@ -204,7 +207,7 @@ async def redrive(client: Client, args: Json) -> Plan:
 
     unasked = silent(dead.found, await names_of(client))
     return Plan(
-        target=dead.which, says=says + unasked, run=run, unasked=unasked, confirm=dead.confirm
+        target=dead.which, says=lines + unasked, run=run, unasked=unasked, confirm=dead.confirm
     )
 
 
@@ -217,18 +220,18 @@ async def drop(client: Client, args: Json) -> Plan:
             asked = commands.purge(dead.queue, is_dead=True)
             counts: list[int] = []
 
-            def told(count: int) -> tuple[str, int]:
+            def describe(count: int) -> tuple[str, int]:
                 counts.append(count)
                 return f"ended {counted(count, 'job')}", 0
 
             nodes = (await answering(client)).items
             names = await names_of(client)
-            await one_by_one(client, nodes, names, asked, told)(outcome, _tell)
+            await one_by_one(client, nodes, names, asked, describe)(outcome, _tell)
             outcome.count = max(counts, default=0)  # each holder of a dead job counts it
         else:
             outcome.count = await Jobs(client).of_each(dead.found.items, commands.ackjob)
             outcome.says.append(f"ended: {counted(outcome.count, 'job')}")
 
     unasked = silent(dead.found, await names_of(client))
-    says = [f"{dead.which} end for good", *unasked]
-    return Plan(target=dead.which, says=says, run=run, unasked=unasked, confirm=dead.confirm)
+    lines = [f"{dead.which} end for good", *unasked]
+    return Plan(target=dead.which, says=lines, run=run, unasked=unasked, confirm=dead.confirm)

@@ -50,20 +50,20 @@ async def add(client: Client, args: Json) -> Plan:
     upcoming = entry.next(runtime().now())
     then = "never" if upcoming is None else text(upcoming)
     what = f'a job of task {readable(entry.task)} is added to queue "{readable(entry.queue)}"'
-    says = [
+    lines = [
         f"{what} at {entry.when}, next at {then}",
         "workers whose app has the task add the jobs",
     ]
     if before is not None:
-        says.append(f"it replaces the schedule of this name, at {before.when}")
-        says += ["it stays paused"] if before.is_paused else []
+        lines.append(f"it replaces the schedule of this name, at {before.when}")
+        lines += ["it stays paused"] if before.is_paused else []
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
         await timetable.add(entry, before)
         outcome.says.append("recorded" if before is None else "replaced")
         outcome.count = 1
 
-    return Plan(target=readable(entry.name), says=says, run=run)
+    return Plan(target=readable(entry.name), says=lines, run=run)
 
 
 def _entry(args: Json) -> Entry:
@@ -91,11 +91,11 @@ def _entry(args: Json) -> Entry:
 
 
 def _json(args: Json, name: str, kind: type) -> Any:
-    given = args.get(name)
-    if not given:
+    encoded = args.get(name)
+    if not encoded:
         return kind()
     try:
-        value = json.loads(given)
+        value = json.loads(encoded)
     except (ValueError, RecursionError) as error:
         raise MistakeError(f"'{name}' is no JSON: {error}") from None
     if not isinstance(value, kind):
@@ -104,7 +104,7 @@ def _json(args: Json, name: str, kind: type) -> Any:
 
 
 def changing(
-    change: Callable[[Timetable, str], Awaitable[bool]], says: str, done: str, was: str
+    change: Callable[[Timetable, str], Awaitable[bool]], effect: str, done: str, was: str
 ) -> Callable[[Client, Json], Awaitable[Plan]]:
     """An operation on one schedule. `was` is said if nothing was to be changed."""
 
@@ -116,7 +116,7 @@ def changing(
             outcome.count = int(await change(timetable, name))
             outcome.says.append(done if outcome.count else was)
 
-        lines = [f"schedule {readable(name)}, at {entry.when}, of {readable(entry.task)}: {says}"]
+        lines = [f"schedule {readable(name)}, at {entry.when}, of {readable(entry.task)}: {effect}"]
         return Plan(target=readable(name), says=lines, run=run)
 
     return plan
@@ -134,8 +134,8 @@ async def run_now(client: Client, args: Json) -> Plan:
         outcome.details.append({"id": id})
         outcome.count = 1
 
-    says = [
+    lines = [
         f'a job of task {readable(entry.task)} is added to queue "{readable(entry.queue)}" now',
         "the ticks of the schedule stay as they are",
     ]
-    return Plan(target=readable(entry.name), says=says, run=run)
+    return Plan(target=readable(entry.name), says=lines, run=run)

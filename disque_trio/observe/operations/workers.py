@@ -17,8 +17,8 @@ def fitting(name: str, workers: Sequence[KnownWorker]) -> list[KnownWorker]:
     return by_control or [each for each in workers if each.has_name(name)]
 
 
-def ordered(order: OrderName, says: str) -> Callable[[Client, Json], Any]:
-    """Of an order. `says` is what a worker then does."""
+def ordered(order: OrderName, effect: str) -> Callable[[Client, Json], Any]:
+    """Of an order. `effect` is what a worker then does."""
 
     async def plan(client: Client, args: Json) -> Plan:
         admin, name = Admin(client), word(args, "worker")
@@ -32,7 +32,7 @@ def ordered(order: OrderName, says: str) -> Callable[[Client, Json], Any]:
             timeout = float(args.get("timeout") or 10.0)
             for each in await admin.order(order, *workers, timeout=timeout):
                 report, answer = each.worker.report, each.answer
-                told: Json = {"name": report.name, "pid": report.pid, "error": each.error}
+                row: Json = {"name": report.name, "pid": report.pid, "error": each.error}
                 if answer is None:
                     outcome.failed.append(f"{report.name}: {each.error}")
                 else:
@@ -42,10 +42,10 @@ def ordered(order: OrderName, says: str) -> Callable[[Client, Json], Any]:
                         *answer.stacks.splitlines(),
                     ]
                     state, busy = answer.report.state, answer.report.busy
-                    told |= {"state": state, "busy": busy, "stacks": answer.stacks}
-                outcome.details.append(told)
+                    row |= {"state": state, "busy": busy, "stacks": answer.stacks}
+                outcome.details.append(row)
 
-        lines = [f"{worker.report.name} {says}" for worker in workers]
+        lines = [f"{worker.report.name} {effect}" for worker in workers]
         return Plan(target=name, says=lines, run=run)
 
     return plan

@@ -171,7 +171,7 @@ class Api:
 
     # For the routes.
 
-    async def told(self, topic: str, args: Json) -> Json:
+    async def ask(self, topic: str, args: Json) -> Json:
         """What a topic tells, and which nodes have not answered."""
         with self.broker.at_work():
             data, unreached = await self.broker.observer.tell(topic, args)

@@ -29,7 +29,7 @@ ENTRY: Final = record(
 
 async def _audit(api: Any, call: Call) -> Reply:
     wanted = {name: call.values[name] for name in ("user", "operation") if name in call.values}
-    found, has_more = api.audit.told(
+    found, has_more = api.audit.find(
         opened(call, int),
         call.values["limit"],
         lambda entry: all(entry[name] == value for name, value in wanted.items()),

@@ -74,7 +74,7 @@ def _schema(option: Option) -> Schema:
     return one_of(*option.usage.split("|"))
 
 
-def _told(option: Option) -> str:
+def _field_name(option: Option) -> str:
     """The name of the field."""
     return option.name.removeprefix("is_")
 
@@ -82,12 +82,12 @@ def _told(option: Option) -> str:
 def _field(option: Option) -> Field:
     plain = option.meaning.replace("`", "").replace("*", "")
     default = f" (default: {option.default.replace('`', '')})" if option.default else ""
-    return Field(name=_told(option), about=plain + default, schema=_schema(option))
+    return Field(name=_field_name(option), about=plain + default, schema=_schema(option))
 
 
 OPTIONS: Final = tuple(map(_field, joboptions.OPTIONS))
 """Of ADDJOB."""
-_ARGUMENTS: Final = {_told(each): each.name for each in joboptions.OPTIONS}
+_ARGUMENTS: Final = {_field_name(each): each.name for each in joboptions.OPTIONS}
 TIMEOUT: Final = Field(
     name="timeout",
     about="seconds to wait for the replicas",

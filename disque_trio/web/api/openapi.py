@@ -49,7 +49,7 @@ def made() -> Json:
 
 
 def _operation(route: Route) -> Json:
-    told: Json = {
+    operation: Json = {
         "operationId": route.name,
         "summary": route.about,
         "description": f"Right: {route.right}.",
@@ -60,8 +60,8 @@ def _operation(route: Route) -> Json:
         "responses": _responses(route),
     }
     if route.has_body:
-        told["requestBody"] = _body(route)
-    return told
+        operation["requestBody"] = _body(route)
+    return operation
 
 
 def _parameter(field: Field, place: str) -> Json:

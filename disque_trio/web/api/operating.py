@@ -41,16 +41,16 @@ def _runs(operation: Operation, fields: Sequence[Field]) -> Callable[[Any, Call]
         args = checked(call.values.get("arguments", {}), schema, "arguments")
         plan = await _planned(api, operation, args, call.values.get("filter"))
         outcome = Outcome(unasked=list(plan.unasked))
-        says = plan.says
+        lines = plan.says
         if not call.values.get("plan"):
             _check_sure(operation, plan, call)
             await api.carried_out(call, operation, plan, outcome)
-            says = outcome.says
+            lines = outcome.says
         return Reply(
             {
                 "operation": operation.key,
                 "target": plan.target,
-                "says": says,
+                "says": lines,
                 "failed": outcome.failed,
                 "unasked": outcome.unasked,
                 "count": outcome.count,
@@ -65,8 +65,8 @@ def _runs(operation: Operation, fields: Sequence[Field]) -> Callable[[Any, Call]
 def _check_sure(operation: Operation, plan: Plan, call: Call) -> None:
     """As `--yes` of the command line. Raises `ProblemError`."""
     if (operation.is_grave or plan.risk or plan.confirm) and not call.values.get("sure"):
-        says = "; ".join([*plan.says, *filter(None, [plan.risk])])
-        raise ProblemError(409, "UNSURE", says, 'if that is what you want, give "sure": true')
+        text = "; ".join([*plan.says, *filter(None, [plan.risk])])
+        raise ProblemError(409, "UNSURE", text, 'if that is what you want, give "sure": true')
 
 
 async def _planned(api: Any, operation: Operation, args: Json, fits: Json | None) -> Plan:

@@ -121,7 +121,7 @@ def _topic(topic: str, **renamed: str) -> Any:
     with all."""
 
     async def answer(api: Any, call: Call) -> Reply:
-        data = await api.told(topic, _args(call.values))
+        data = await api.ask(topic, _args(call.values))
         if renamed:
             fields = {name: data.get(of) for name, of in renamed.items()}
             data = {**fields, "unreached": data["unreached"]}
@@ -132,17 +132,17 @@ def _topic(topic: str, **renamed: str) -> Any:
 
 def _args(values: Mapping[str, Any]) -> Json:
     """As a browser gives them."""
-    told: Json = {}
+    args: Json = {}
     for name, value in values.items():
-        told |= name_fields(value, name) if isinstance(value, str) else {name: value}
-    return told
+        args |= name_fields(value, name) if isinstance(value, str) else {name: value}
+    return args
 
 
 async def _queues(api: Any, call: Call) -> Reply:
     """A cursor is the number of a page."""
     page = opened(call, int)
     args = {**call.values, "page": page or 0}
-    data = await api.told("queues", args)
+    data = await api.ask("queues", args)
     is_last = data["page"] + 1 >= data["pages"]
     return Reply(
         {
@@ -156,7 +156,7 @@ async def _queues(api: Any, call: Call) -> Reply:
 
 async def _queue(api: Any, call: Call) -> Reply:
     args = _args({"name": call.values["queue"], "bodies": call.values.get("bodies", False)})
-    data = await api.told("queue", args)
+    data = await api.ask("queue", args)
     if data["queue"] is None:
         raise ProblemError(
             404, "NOQUEUE", "no node that answers has a queue of this name",
@@ -169,7 +169,7 @@ async def _jobs(api: Any, call: Call) -> Reply:
     """A cursor is the place of the last job of the page before, in the order of adding."""
     after, limit = opened(call, list), call.values["limit"]
     asked = {name: each for name, each in call.values.items() if name not in ("cursor", "limit")}
-    data = await api.told("jobs", {**_args(asked), "most": MOST})
+    data = await api.ask("jobs", {**_args(asked), "most": MOST})
     rows = [each for each in data["jobs"] if after is None or _place(each) > after]
     shown = rows[:limit]
     return Reply(
@@ -187,7 +187,7 @@ def _place(row: Json) -> list[Any]:
 
 
 async def _job(api: Any, call: Call) -> Reply:
-    data = await api.told("job", {"id": call.values["id"]})
+    data = await api.ask("job", {"id": call.values["id"]})
     if data["found"]:
         return Reply(data)
     if "summary" not in data:
@@ -197,7 +197,7 @@ async def _job(api: Any, call: Call) -> Reply:
 
 
 async def _flow(api: Any, call: Call) -> Reply:
-    data = await api.told("flow", {"id": call.values["id"]})
+    data = await api.ask("flow", {"id": call.values["id"]})
     if not data["found"]:
         raise ProblemError(
             404, "NOFLOW", data["why"], "GET /api/v1/flows lists those that are not over"

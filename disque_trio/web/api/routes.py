@@ -129,7 +129,7 @@ class Route:
         return Call(values, body if is_raw else None, user, ip)
 
     def _queried(self, query: str) -> Json:
-        known, told = {each.name: each for each in self.query}, {}
+        known, values = {each.name: each for each in self.query}, {}
         for pair in filter(None, query.split("&")):
             name, _, value = pair.partition("=")
             name = _text(name.replace("+", " "), name)
@@ -137,10 +137,10 @@ class Route:
             if name not in known:
                 names = ", ".join(known) or "none"
                 raise ProblemError.invalid(name, text, f"the parameters here are: {names}")
-            if name in told:
+            if name in values:
                 raise twice(name, text)
-            told[name] = read(text, known[name])
-        return filled(told, self.query_schema)
+            values[name] = read(text, known[name])
+        return filled(values, self.query_schema)
 
 
 def _text(part: str, name: str) -> str:

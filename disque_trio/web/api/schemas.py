@@ -151,34 +151,34 @@ def checked(value: Any, schema: Schema, name: str) -> Any:
     return int(value) if is_whole and isinstance(value, float) else value  # JSON has 1 and 1.0
 
 
-def _checked_fields(given: Json, schema: Schema, prefix: str) -> Json:
-    known, told = schema["properties"], {}
-    for name, value in given.items():
+def _checked_fields(fields: Json, schema: Schema, prefix: str) -> Json:
+    known, values = schema["properties"], {}
+    for name, value in fields.items():
         if name not in known:
             names = ", ".join(known) or "none"
             raise ProblemError.invalid(f"{prefix}{name}", value, f"the fields here are: {names}")
-        told[name] = checked(value, known[name], f"{prefix}{name}")
-    return filled(told, schema, prefix)
+        values[name] = checked(value, known[name], f"{prefix}{name}")
+    return filled(values, schema, prefix)
 
 
-def filled(given: Json, schema: Schema, prefix: str = "") -> Json:
+def filled(values: Json, schema: Schema, prefix: str = "") -> Json:
     """The same with the defaults of what is missing. Raises `ProblemError` if that has none, and
     for a value that is given twice."""
     known = schema["properties"]
     rules = [each["oneOf"] for each in [schema, *schema.get("allOf", ())] if "oneOf" in each]
     choices = [[each["required"][0] for each in rule] for rule in rules]
     for names in [*([each] for each in schema.get("required", ())), *choices]:
-        if not given.keys() & set(names):
+        if not values.keys() & set(names):
             what = " or ".join(f"'{prefix}{each}'" for each in names)
             raise ProblemError(
                 400, "MISSING", f"{what} is missing",
                 f"give it: {known[names[0]]['description']}", name=f"{prefix}{names[0]}",
             )  # fmt: skip
-    for name in given:
-        if f"{name}{_CODED}" in given:
-            raise twice(f"{prefix}{name}", given[name], f"as '{name}' or as '{name}{_CODED}'")
+    for name in values:
+        if f"{name}{_CODED}" in values:
+            raise twice(f"{prefix}{name}", values[name], f"as '{name}' or as '{name}{_CODED}'")
     defaults = {name: each["default"] for name, each in known.items() if "default" in each}
-    return {**defaults, **given}
+    return {**defaults, **values}
 
 
 def _fits(value: Any, schema: Schema) -> bool:
