@@ -1,8 +1,10 @@
 """The commands about lakes, as people meet them."""
 
+import _thread
 import errno
 import json
 import os
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -13,8 +15,10 @@ import duckdb
 import pytest
 
 from disque_trio.__main__ import main
+from disque_trio.cli.frame import INTERRUPTED
 from disque_trio.cli.pipeline import query, report
 from disque_trio.pipeline.lake import ingestion, reading, shape
+from disque_trio.pipeline.lake.duck import Answer, Duck
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.views import VIEWS
 from disque_trio.pipeline.report import facts
@@ -195,6 +199,24 @@ def test_times_are_in_utc(
         "at": instant, "s": {"at": instant}, "a": [instant], "m": {"at": instant}
     }  # fmt: skip
     assert instant in "".join(table)
+
+
+def test_ctrl_c_ends_a_query_of_duckdb(
+    small: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = Duck.ask
+
+    def interrupted(duck: Duck, sql: str, most: int | None = None) -> Answer:
+        threading.Timer(0.5, _thread.interrupt_main).start()
+        return asks(duck, sql, most)
+
+    monkeypatch.setattr(Duck, "ask", interrupted)
+    others = ", ".join(f"rows r{number}" for number in range(9))
+    sql = f"SELECT count(DISTINCT r0.time + r8.time) AS n FROM {others}"
+
+    assert main(["pipeline", "query", small, sql]) == INTERRUPTED
+
+    assert capsys.readouterr().err == "disque-trio pipeline: interrupted\n"
 
 
 def test_rows_without_room_for_their_words_are_shown_a_line_for_each_column(
