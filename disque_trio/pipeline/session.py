@@ -65,7 +65,7 @@ def start(
     chosen = {**_settings(master, memory), **(settings or {})}
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    with _environment(_variables(master, found)), _own_interrupts():
+    with _environment(_variables(master, found)), _own_interrupts(), _jvm_ended_by_interrupts():
         try:
             return builder.getOrCreate()
         except Exception as error:  # any error of a JVM
@@ -264,6 +264,30 @@ def _own_interrupts() -> Iterator[None]:
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _jvm_ended_by_interrupts() -> Iterator[None]:
+    """End the JVM if Ctrl-C interrupts its start. PySpark forgets it then, and removes the folder
+    in which it would write its port: its main thread fails, and it would never end."""
+    context, module = spark_module("pyspark").SparkContext, spark_module("pyspark.java_gateway")
+    popen, begun = module.Popen, list[Any]()
+
+    def starting(*words: Any, **options: Any) -> Any:
+        begun.append(popen(*words, **options))
+        return begun[-1]
+
+    module.Popen = starting
+    try:
+        yield
+    except KeyboardInterrupt:
+        for process in begun:
+            process.kill()
+            process.wait()
+            context._gateway = context._jvm = None
+        raise
+    finally:
+        module.Popen = popen
 
 
 def _end_gateway() -> None:
