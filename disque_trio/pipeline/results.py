@@ -139,7 +139,7 @@ def read(lake: Lake, versions: Iterable[str]) -> Iterator[dict[str, Any]]:
     for _, scenario, table in _tables(lake, _FACTS, lake.now()):
         for facts in table.filter(pc.is_in(table["version"], value_set=wanted)).to_pylist():
             for name in ("duplicates", "marks"):
-                facts[name] = dict(facts[name] or ())
+                facts[name] = {key: count for key, count in facts[name] or () if count}
             yield {**facts, "scenario": scenario}
 
 

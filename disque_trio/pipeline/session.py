@@ -268,10 +268,10 @@ def _own_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _no_orphans() -> Iterator[None]:
-    """Kill the JVM if its start is interrupted: PySpark forgets it then, and it runs for ever. In
-    its main thread it misses the file that PySpark has removed, and other threads keep it."""
-    gateways = spark_module("pyspark.java_gateway")
-    begin, begun = gateways.Popen, []
+    """Kill the JVM if its start is interrupted. PySpark forgets it then, and removes the folder in
+    which it would write its port: its main thread fails, and other threads keep it for ever."""
+    context, gateways = spark_module("pyspark").SparkContext, spark_module("pyspark.java_gateway")
+    begin, begun = gateways.Popen, list[Any]()
 
     def noted(*words: Any, **options: Any) -> Any:
         begun.append(begin(*words, **options))
@@ -286,6 +286,7 @@ def _no_orphans() -> Iterator[None]:
         for process in begun:
             process.kill()
             process.wait()
+            context._gateway = context._jvm = None
         raise
     finally:
         gateways.Popen = begin

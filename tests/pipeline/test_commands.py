@@ -1,8 +1,11 @@
 """The commands about lakes, as people meet them."""
 
+import _thread
 import errno
 import json
 import os
+import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,10 @@ import duckdb
 import pytest
 
 from disque_trio.__main__ import main
+from disque_trio.cli.frame import INTERRUPTED
 from disque_trio.cli.pipeline import query, report
-from disque_trio.pipeline.lake import ingestion, shape
+from disque_trio.pipeline.lake import ingestion, reading, shape
+from disque_trio.pipeline.lake.duck import Answer, Duck
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.views import VIEWS
 from disque_trio.pipeline.report import facts
@@ -101,8 +106,12 @@ def test_views_become_tables_of_a_duckdb_file_that_replaces_the_last_one(
     assert "there is no view job, did you mean jobs?" in capsys.readouterr().err
     assert main([*export[:3], str(tmp_path / "no" / "file")]) == 2
     assert f"there is no folder {tmp_path}/no" in capsys.readouterr().err
-    assert main([*export[:3], str(tmp_path)]) == 2
-    assert "cannot write" in capsys.readouterr().err
+    os.mkfifo(tmp_path / "pipe")
+    for other in (tmp_path, tmp_path / "pipe"):
+        assert main([*export[:3], str(other)]) == 2
+        assert f"cannot write {other}: it is no file" in capsys.readouterr().err
+        assert other.exists()
+        assert not other.is_file()
 
 
 def test_without_anything_to_take_no_lake_is_made(tmp_path: Path, capsys: Capture) -> None:
@@ -164,6 +173,50 @@ def test_a_small_lake_is_asked_without_spark(small: str, tmp_path: Path, capsys:
     assert 'Referenced column "sed" not found' in capsys.readouterr().err
     assert main(["pipeline", "query", small, "SELEC 1 1", "--engine", "duckdb"]) == 2
     assert "DuckDB does not understand it: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "spark"])
+def test_times_are_in_utc(
+    spark: Any, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    lake = Lake.open(str(tmp_path / "lake"), create=True)
+    rows = reading.write_rows(lake, shape.LIVE, "p", [shape.rows_table([Row(1, "start")], "r", 0)])
+    lake.commit(rows)
+    asked = "SELECT at, struct(at AS at) AS s, array(at) AS a, map('at', at) AS m FROM rows"
+    instant = "1970-01-01 00:00:00.000001+00:00"
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        command = ["pipeline", "query", lake.path, asked, "--engine", engine]
+        assert main([*command, "--master", "local[2]", "--json"]) == 0
+        assert main([*command, "--master", "local[2]"]) == 0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+    facts, *table = capsys.readouterr().out.splitlines()
+    assert json.loads(facts) == {
+        "at": instant, "s": {"at": instant}, "a": [instant], "m": {"at": instant}
+    }  # fmt: skip
+    assert instant in "".join(table)
+
+
+def test_ctrl_c_ends_a_query_of_duckdb(
+    small: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = Duck.ask
+
+    def interrupted(duck: Duck, sql: str, most: int | None = None) -> Answer:
+        threading.Timer(0.5, _thread.interrupt_main).start()
+        return asks(duck, sql, most)
+
+    monkeypatch.setattr(Duck, "ask", interrupted)
+    others = ", ".join(f"rows r{number}" for number in range(9))
+    sql = f"SELECT count(DISTINCT r0.time + r8.time) AS n FROM {others}"
+
+    assert main(["pipeline", "query", small, sql]) == INTERRUPTED
+
+    assert capsys.readouterr().err == "disque-trio pipeline: interrupted\n"
 
 
 def test_rows_without_room_for_their_words_are_shown_a_line_for_each_column(

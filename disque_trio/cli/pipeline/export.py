@@ -9,6 +9,7 @@ import attrs
 from disque_trio.cli.pipeline.query import view_named
 from disque_trio.cli.pipeline.spark import LakeOptions, announce_judging, part
 from disque_trio.pipeline.lake.views import VIEWS
+from disque_trio.pipeline.location import path_in
 from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import FILE, UsageError, argument, text
 from disque_trio.terminal.output import say
@@ -27,11 +28,13 @@ class Options(LakeOptions):
 def run(options: Options) -> int:
     """Export, and tell."""
     names = [view_named(each) for each in options.views] or list(VIEWS)
-    folder = Path(options.file).absolute().parent
-    if not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}")
+    file = Path(path_in(options.file)).absolute()
+    if not file.parent.is_dir():
+        raise UsageError(f"there is no folder {file.parent}")
+    if file.exists() and not file.is_file():  # such as a pipe, which would be replaced
+        raise UsageError(f"cannot write {options.file}: it is no file")
     lake = part("lake.store").Lake.open(options.lake)
     with closing(part("lake.duck").Duck(lake, " ".join(names), announce_judging)) as duck:
-        rows = duck.export(options.file, names)
+        rows = duck.export(str(file), names)
     say(f"{options.file}: {counted(len(names), 'table')}, {counted(rows, 'row')}")
     return 0

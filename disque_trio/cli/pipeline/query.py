@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -61,10 +62,23 @@ def run(options: Options) -> int:
         found = _ask(spark, lake, query)
         if options.is_json:
             for row in found.toLocalIterator():
-                say_json(row.asDict(recursive=True))
+                say_json(_plain(row))
         else:
-            _show(found.columns, found.limit(options.most + 1).collect(), options.most)
+            rows = found.limit(options.most + 1).collect()
+            _show(found.columns, [list(map(_plain, row)) for row in rows], options.most)
     return 0
+
+
+def _plain(value: Any) -> Any:
+    """A value of Spark as DuckDB has it. PySpark gives times in the zone of this process, and does
+    not name the zone."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    if hasattr(value, "asDict"):
+        value = value.asDict()
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return list(map(_plain, value)) if isinstance(value, list) else value
 
 
 def _columns(name: str) -> Mapping[str, str]:

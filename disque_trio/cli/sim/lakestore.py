@@ -5,7 +5,7 @@ Results are committed in portions; a portion is in the lake completely or not at
 
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from disque_trio.pipeline import results
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.results import Results
 from disque_trio.pipeline.run_writer import RunWriter
+from disque_trio.sim.scenarios.scenario import Scenario
 from disque_trio.terminal.options import UsageError
 
 _PORTION: Final = 5_000
@@ -36,11 +37,11 @@ class LakeStore:
         path: str,
         sweep: str,
         versions: dict[str, str],
-        names: dict[str, str] | None = None,
+        scenarios: Mapping[str, Scenario] | None = None,
     ) -> None:
         """`versions` has the version of code and scenario, by path; other results do not count.
-        `names` has the names of the scenarios, by path."""
-        self._names = names or {}
+        The scenarios are by path, too."""
+        self._scenarios = scenarios or {}
         lake = Lake.open(path, create=True)
         self._versions = versions
         self._results = Results(lake, sweep, commit_of(Path(__file__)))
@@ -61,7 +62,7 @@ class LakeStore:
     def costs(self, engine: str) -> dict[Key, float]:
         """The costs of seeds of scenarios of these names."""
         found = results.costs(self._results.lake, engine)
-        paths = {name: path for path, name in self._names.items()}
+        paths = {each.name: path for path, each in self._scenarios.items()}
         return {
             (paths[name], seed): seconds for (name, seed), seconds in found.items() if name in paths
         }
@@ -104,6 +105,11 @@ class LakeStore:
         collected = done.collected or Collected(run, {})
         facts = attrs.asdict(result)
         facts["ok"] = facts.pop("is_ok")
+        if path in self._scenarios:  # what some seed should show: the report counts over all seeds
+            facts["marks"] = {
+                **dict.fromkeys(self._scenarios[path].expect.sometimes, 0),
+                **facts["marks"],
+            }
         facts |= {"run": collected.run, "coverage": collected.coverage, "plan": collected.plan}
         return {**facts, "version": version}
 

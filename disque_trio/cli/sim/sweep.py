@@ -109,8 +109,8 @@ class _Sweep:
                 raise UsageError(
                     f"--lake needs pyarrow and deltalake ({error}): {INSTALL}"
                 ) from None
-            names = {path: each.name for path, each in self._scenarios.items()}
-            stores.append(module.LakeStore(options.lake, self._name, self._versions, names))
+            store = module.LakeStore(options.lake, self._name, self._versions, self._scenarios)
+            stores.append(store)
         if options.out is not None:
             stores.append(DirectoryStore(local_path(options.out), self._versions))
         return stores

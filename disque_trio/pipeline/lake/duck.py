@@ -1,32 +1,27 @@
 """Answers questions on a small lake in this process, by DuckDB: Spark takes longer to start.
 
-The views are written in Spark's SQL. sqlglot translates them, and the questions.
+The views are written in Spark's SQL, as the questions are; `translation` translates both.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 import attrs
 import duckdb
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
 
 from disque_trio.pipeline.lake import asking, verdicts
 from disque_trio.pipeline.lake.files import LakeError, reason
 from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain, stored
 from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.lake.translation import MACROS, OtherSqlError, translated
 
 _READABLE: Final = "STORAGE_VERSION 'v1.0.0'"
 """Files of which other programs can have DuckDB 1.0, or any later one."""
 _THEIRS: Final = ("Referenced column", "Table with name")
 """How errors begin that no other program would not find."""
-
-
-class OtherSqlError(Exception):
-    """SQL that Spark may understand, and DuckDB does not."""
 
 
 class QuestionError(Exception):
@@ -56,6 +51,7 @@ class Duck:
         self._lake = lake
         self._base = duckdb.connect()
         self._base.execute("SET TimeZone = 'UTC'")
+        self._base.execute(MACROS)
         parts = lake.snapshot()
         self._stored = {name: f"stored_{name}" for name in TABLES}
         """By table, what a view of its name selects from."""
@@ -149,39 +145,6 @@ class Duck:
         rows = self._base.sql(f"SELECT * FROM rows WHERE {of_run} AND seed = {run['seed']}")
         found = verdicts.judge_table(rows.to_arrow_table(), run).cast(plain(VERDICTS))
         return found.append_column("scenario", [[run["scenario"]] * found.num_rows])
-
-
-def translated(sql: str, names: Mapping[str, str] | None = None) -> str:
-    """SQL of Spark as DuckDB understands it, with other names of tables. Raises `OtherSqlError`."""
-
-    def changed(node: Any) -> Any:
-        if isinstance(node, exp.ApproxQuantile):  # there are few values: exactly
-            return exp.Anonymous(
-                this="quantile_disc", expressions=[node.this, node.args["quantile"]]
-            )
-        if isinstance(node, exp.CountIf):  # DuckDB's is null without rows
-            return exp.Count(this=exp.Case().when(node.this, "1"))
-        if isinstance(node, exp.Table) and names and node.name in names:
-            node.set("this", exp.to_identifier(names[node.name]))
-        return node
-
-    try:
-        (tree,) = sqlglot.parse(sql, read="spark")
-        if tree is None:
-            raise OtherSqlError("there is no SQL")
-        if isinstance(tree, exp.Select):  # DuckDB names `max(seconds)` otherwise
-            tree.set("expressions", list(map(_named, tree.expressions)))
-        return str(tree.transform(changed).sql(dialect="duckdb"))
-    except (sqlglot.errors.SqlglotError, ValueError) as error:
-        raise OtherSqlError(str(error)) from None
-
-
-def _named(column: Any) -> Any:
-    """An aggregate under the name that Spark gives it."""
-    if not isinstance(column, exp.AggFunc) or isinstance(column, exp.ApproxQuantile):
-        return column
-    name = column.sql("spark", normalize_functions="lower").replace("(*)", "(1)")
-    return exp.alias_(column, name, quoted=True)
 
 
 def _quoted(text: str) -> str:

@@ -16,7 +16,14 @@ from disque_trio.pipeline.lake import shape
 from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part
 from disque_trio.pipeline.lake.reading import Piece, read
 from disque_trio.pipeline.lake.store import INGESTING, Lake, Source, Version
-from disque_trio.pipeline.lake.survey import LINES, BadFileError, Found, files_in, survey
+from disque_trio.pipeline.lake.survey import (
+    LINES,
+    BadFileError,
+    Found,
+    NothingYetError,
+    files_in,
+    survey,
+)
 
 _PIECE: Final = 64 << 20
 """Bytes of lines in one piece."""
@@ -74,10 +81,10 @@ def _surveyed(
     bad: dict[str, str] = {}
     bases: dict[str, str] = {}
     for path in paths:
-        if _is_to_come(path):
-            continue
         try:
             each = survey(path, run, known)
+        except NothingYetError:
+            continue
         except BadFileError as error:
             bad[path] = str(error)
             continue
@@ -89,11 +96,6 @@ def _surveyed(
         else:
             old.append(path)
     return found, old, bad, bases
-
-
-def _is_to_come(path: str) -> bool:
-    """Is it a trace without any row, as after a rotation?"""
-    return ".jsonl" in path and Path(path).is_file() and not Path(path).stat().st_size
 
 
 def _begins_with(each: Found, other: Found) -> bool:

@@ -47,6 +47,10 @@ class BadFileError(Exception):
     """A file that is no trace, and why. The others are ingested all the same."""
 
 
+class NothingYetError(BadFileError):
+    """A trace without a whole row, as after a rotation: there is nothing to say about it."""
+
+
 @attrs.frozen(kw_only=True)
 class Found:
     """One file: what it is, and from where to where it is new."""
@@ -145,6 +149,10 @@ def _has_end(table: ds.Dataset) -> bool:
 def _of_lines(path: str, run: str, known: Sequence[Source]) -> Found:
     with Path(path).open("rb") as file:
         first = file.readline()
+        is_begun = first.startswith(b"{") and not first.endswith(b"\n")
+        is_live = PLAN_KIND.encode() not in first
+        if ".jsonl" in path and (not first or (is_begun and is_live)):
+            raise NothingYetError("it has no whole row")
         if not first:
             raise BadFileError("it is empty")
         if not first.endswith(b"\n"):

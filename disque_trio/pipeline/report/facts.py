@@ -1,7 +1,6 @@
 """The figures of the report, from queries on a lake."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -113,25 +112,25 @@ def figures(rows: Rows, lake: Lake) -> ReportFacts:
         ],
         stages=rows(sweeps.TIMES),
         families=rows(sweeps.RATES),
-        missed=list(_missed(rows(_MARKS))),
+        missed=[(row["scenario"], row["seeds"], row["marks"]) for row in rows(_MISSED)],
     )
 
 
-_MARKS: Final = """
-SELECT scenario, count(*) AS seeds, max(expected) AS expected,
-  array_distinct(flatten(collect_list(seen))) AS seen
-FROM (SELECT scenario, version, at, get_json_object(plan, '$.expect.sometimes') AS expected,
-  map_keys(marks) AS seen FROM results)
-GROUP BY scenario, version ORDER BY scenario, max(at)
+_MISSED: Final = """
+WITH latest AS (
+  SELECT scenario, max_by(version, at) AS version FROM results GROUP BY scenario
+), met AS (
+  SELECT scenario, marks FROM results LEFT SEMI JOIN latest USING (scenario, version)
+), hits AS (
+  SELECT scenario, each.key AS mark, sum(each.value) AS times
+  FROM (SELECT scenario, explode(map_entries(marks)) AS each FROM met)
+  GROUP BY scenario, each.key
+)
+SELECT scenario, seeds, sort_array(collect_list(mark)) AS marks
+FROM hits JOIN (SELECT scenario, count(*) AS seeds FROM met GROUP BY scenario) USING (scenario)
+WHERE times = 0 GROUP BY scenario, seeds ORDER BY scenario
 """
-"""The plans of seeds whose rows are kept say which marks some seed should hit."""
-
-
-def _missed(told: Iterable[Facts]) -> Iterator[tuple[str, int, Sequence[str]]]:
-    for row in {row["scenario"]: row for row in told}.values():
-        missing = [name for name in json.loads(row["expected"] or "[]") if name not in row["seen"]]
-        if missing:
-            yield row["scenario"], row["seeds"], missing
+"""Sweeps store marks that their scenarios expect with 0 if a seed has not hit them."""
 
 
 _VIOLATIONS: Final = """

@@ -142,7 +142,7 @@ def test_bad_files_are_named_and_the_others_are_taken(
     bad = {
         "gone.jsonl": (None, "No such file or directory"),
         "cut.jsonl": (b'{"time":0,"kind":"plan","detail":PLAN}\n' + line_of(ROWS[0]), "cut off"),
-        "torn.jsonl": (b'{"time":', "not even its first line is finished"),
+        "torn.jsonl": (b'{"time":0,"kind":"plan","det', "not even its first line is finished"),
         "text.jsonl": (b"hello\n", "line 1: no JSON: Expecting value"),
         "other.jsonl": (b'{"a": 1}\n', "line 1: it is neither a row of a trace nor a result"),
         "late.jsonl": (line_of(ROWS[1]) * 3 + b'{"time": 1}\n', "line 4: a row is an object with"),
@@ -207,11 +207,12 @@ def test_of_an_older_copy_of_a_trace_nothing_is_new(
     assert content(store) == ROWS
 
 
-def test_a_trace_without_rows_is_left_for_the_next_time(
-    spark: Any, store: Lake, tmp_path: Path
+@pytest.mark.parametrize("begun", [b"", line_of(ROWS[0])[:9], line_of(ROWS[0])[:-1]])
+def test_a_trace_without_whole_rows_is_left_for_the_next_time(
+    spark: Any, store: Lake, tmp_path: Path, begun: bytes
 ) -> None:
     trace = tmp_path / "trace.jsonl"
-    trace.touch()
+    trace.write_bytes(begun)
 
     outcome = ingest(spark, store, [str(trace)])
     assert (outcome.taken, outcome.known, outcome.bad) == ((), (), {})
