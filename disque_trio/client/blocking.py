@@ -215,7 +215,7 @@ class BlockingClient(ClusterClient):
 
     def _probe(self, connection: Connection) -> None:
         """Check that the node still answers if the connection was idle for long."""
-        if time.monotonic() - connection.heard_at > PROBE_S:
+        if time.monotonic() - connection.received_at > PROBE_S:
             with suppress(LostError):
                 connection.send([b"PING"])
                 connection.receive()
@@ -271,7 +271,7 @@ class BlockingClient(ClusterClient):
         connection.wait_at_most(self._left(self._greeting_s))
         try:
             connection.send_all(greeting.requests)
-            told = greeting.meaning(
+            introduction = greeting.meaning(
                 [connection.receive() for _ in greeting.requests], connection.address
             )
             connection.wait_at_most(self.patience_s)
@@ -280,4 +280,4 @@ class BlockingClient(ClusterClient):
         except BaseException:
             connection.close()
             raise
-        self.nodes.introduced(connection.address, told)
+        self.nodes.introduced(connection.address, introduction)
