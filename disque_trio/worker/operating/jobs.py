@@ -46,8 +46,8 @@ class Jobs(Operable):
         async def ask(node: Address) -> list[Copy]:
             if id is not None:
                 job = given(*await self.client.ask(node, [commands.show(id, is_ended=True)]))
-                is_told = job is not None and (job.ending or "result" in job.more)
-                return [Copy(node=node, job=job)] if job is not None and is_told else []
+                is_known = job is not None and (job.ending or "result" in job.more)
+                return [Copy(node=node, job=job)] if job is not None and is_known else []
             given(*await self.client.ask(node, [commands.ping()]))  # it tells what the node can
             found: list[Copy] = []
             cursor = 0
@@ -62,7 +62,7 @@ class Jobs(Operable):
 
         found = await at_each(self.client, ask)
         once: dict[str, Copy] = {}
-        for copy in sorted(found.items, key=_told_best, reverse=True):
+        for copy in sorted(found.items, key=_by_detail, reverse=True):
             once.setdefault(copy.job.id, copy)
         return Found(sorted(once.values(), key=_latest_first)[:limit], found.unreached)
 
@@ -157,7 +157,7 @@ class Jobs(Operable):
         return asked
 
 
-def _told_best(copy: Copy) -> tuple[bool, bool]:
+def _by_detail(copy: Copy) -> tuple[bool, bool]:
     """Of one job, the node first at which a client has ended it, then those that keep a result."""
     is_first = copy.job.ending is not None and bool(copy.job.ending.by)
     return is_first, "result" in copy.job.more

@@ -80,9 +80,9 @@ class Queues(Operable):
         limits."""
 
         async def ask(node: Address) -> list[tuple[Address, QueueInfo | None]]:
-            [told] = await self.client.ask(node, [commands.queue_info(name)])
+            [reply] = await self.client.ask(node, [commands.queue_info(name)])
             knows = _FEATURE in self.client.nodes.features(node)
-            return [(node, None if isinstance(told, DisqueError) and not knows else given(told))]
+            return [(node, None if isinstance(reply, DisqueError) and not knows else given(reply))]
 
         return await at_each(self.client, ask)
 
@@ -95,8 +95,8 @@ class Queues(Operable):
             cursor = page.cursor
             if not cursor:
                 break
-        told = await self.client.ask(node, [commands.qstat(name) for name in names])
-        return [(str(node), each) for each in told if isinstance(each, QueueStats)]
+        replies = await self.client.ask(node, [commands.qstat(name) for name in names])
+        return [(str(node), each) for each in replies if isinstance(each, QueueStats)]
 
 
 def _totals(name: str, of_nodes: list[tuple[str, QueueStats]]) -> QueueTotals:

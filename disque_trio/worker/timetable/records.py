@@ -88,8 +88,8 @@ class Entry:
     def schedule(self) -> "Schedule":
         """When it is due. Raises `ValueError` and `TypeError` for what cannot be."""
         declaring = import_module("disque_trio.worker.cron.declaring")  # calendars, time zones
-        given = {"missed": self.missed, "within": self.within, "partition": self.partition}
-        options = {name: each for name, each in given.items() if each is not None}
+        values = {"missed": self.missed, "within": self.within, "partition": self.partition}
+        options = {name: each for name, each in values.items() if each is not None}
         ticks = declaring.ticks_of(self.cron or None, self.every, self.tz)
         found: Schedule = import_module("disque_trio.worker.cron.schedule").Schedule(
             name=self.name, ticks=ticks, **options
@@ -104,11 +104,11 @@ class Entry:
     def request(self, enqueuer: Enqueuer, tick: int, *, is_tick: bool = True) -> Request[Any]:
         """The ADDJOB of a tick, once by its key; or of a run out of turn, without one. Raises
         `ValueError` for a record that cannot be."""
-        told = {"scheduled": datetime.fromtimestamp(tick, UTC)} if self.is_told else {}
+        extra = {"scheduled": datetime.fromtimestamp(tick, UTC)} if self.is_told else {}
         form = enqueuer.form
         packed = (
             [codec.part(each, form) for each in self.args],
-            {name: codec.part(each, form) for name, each in {**self.kwargs, **told}.items()},
+            {name: codec.part(each, form) for name, each in {**self.kwargs, **extra}.items()},
         )
         headers = {name: each for name, each in self.options.items() if name in CARRIED}
         if is_tick:
