@@ -96,8 +96,8 @@ def _may_be_given_back(job: Job, options: _Options) -> bool:
 
 
 def _counted(node: NodeState, steps: Generator[None, None, int]) -> longcommands.Steps:
-    given = yield from steps
-    return counts.nacked(node, given)
+    count = yield from steps
+    return counts.nacked(node, count)
 
 
 def give_back_all(
@@ -119,13 +119,13 @@ def give_back_all(
         for job in held(node, each, flags):
             check_life(node, job, delay)
     node.begun = args
-    given = 0
+    count = 0
     for number, each in enumerate(parts):
         if number:
             yield
-        given += sum([give(job) for job in held(node, each, flags)])
+        count += sum([give(job) for job in held(node, each, flags)])
         end_deliveries(node, each)
-    return given
+    return count
 
 
 def end_of_ids(args: list[bytes], options: Container[bytes], usage: bytes) -> int:
