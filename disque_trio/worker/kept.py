@@ -25,7 +25,7 @@ from disque_trio.worker.describing import type_and_text
 from disque_trio.worker.ends import SETTLED_S, Ended
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError, as_coded
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
-from disque_trio.worker.operating.asking import Asking, Found, InSteps, at_each, given, within
+from disque_trio.worker.operating.asking import Asking, Found, InSteps, at_each, unwrap, within
 
 Value = TypeVar("Value")
 
@@ -213,7 +213,7 @@ class _Waiting:
         """Why the step is dead, as nodes say it."""
 
         async def ask(node: Address) -> list[JobDetails]:
-            found = given(*await self.client.ask(node, [commands.show(self.step)]))
+            found = unwrap(*await self.client.ask(node, [commands.show(self.step)]))
             return [found] if found is not None and found.state == "dead" else []
 
         copies = (await at_each(self.client, ask)).items
@@ -234,7 +234,7 @@ async def why(client: Asking, job: str, end: Ended | None) -> tuple[Ended | None
 
     async def ask(node: Address) -> list[str]:
         [reply] = await client.ask(node, [commands.show(job, is_ended=True)])
-        found = given(reply)
+        found = unwrap(reply)
         return [] if found is None or found.ending is None else [found.ending.outcome]
 
     try:
@@ -254,7 +254,7 @@ async def _ask_all(client: Asking, job: str) -> Found[_Answer]:
         [reply] = await client.ask(node, [commands.waitresult(job, timeout=0)])
         if isinstance(reply, UnknownJobError | UnsupportedError):
             return []
-        return [given(reply)]
+        return [unwrap(reply)]
 
     return await at_each(client, ask)
 

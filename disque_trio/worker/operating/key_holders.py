@@ -13,7 +13,7 @@ from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.nodes import NoNodeError
 from disque_trio.client.records import KeyHolder
-from disque_trio.worker.operating.asking import Asking, InSteps, at_each, given
+from disque_trio.worker.operating.asking import Asking, InSteps, at_each, unwrap
 from disque_trio.worker.options import Place
 
 PATIENCE_S: Final = 5.0
@@ -30,9 +30,9 @@ async def key_holders(client: Asking, places: Sequence[Place]) -> list[KeyHolder
 
     async def ask(node: Address) -> list[list[KeyHolder | None]]:
         if isinstance(client, InSteps):
-            return [[given(each) for each in await client.ask(node, asked)]]
+            return [[unwrap(each) for each in await client.ask(node, asked)]]
         with anyio.move_on_after(PATIENCE_S):
-            return [[given(each) for each in await client.ask(node, asked)]]
+            return [[unwrap(each) for each in await client.ask(node, asked)]]
         return []
 
     answers = (await at_each(client, ask)).items
@@ -59,7 +59,7 @@ async def is_held(client: Asking, place: Place) -> bool:
             nonlocal is_found
             with anyio.move_on_after(PATIENCE_S):
                 [reply] = await client.ask(node, [commands.show_key(*place, is_local=True)])
-                if given(reply) is not None:
+                if unwrap(reply) is not None:
                     is_found = True
                     others.cancel()
                 return [True]

@@ -21,7 +21,7 @@ from disque_trio.worker import codec
 from disque_trio.worker.codec import BAD_INPUT, body_reader
 from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.enqueue import Enqueuer, Request
-from disque_trio.worker.operating.asking import Asking, Found, at_each, given, settled
+from disque_trio.worker.operating.asking import Asking, Found, at_each, settled, unwrap
 from disque_trio.worker.operating.key_holders import is_held
 from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.options import CARRIED, RESERVED, Options, unique_key
@@ -140,7 +140,7 @@ class Timetable:
     async def _records(self, *, searches: bool = True) -> Found[Entry]:
         async def ask(node: Address) -> list[Entry]:
             (answer,) = await self.client.ask(node, [commands.qpeek(QUEUE, MOST)])
-            return [entry for job in given(answer) for entry in _entries(job.body)]
+            return [entry for job in unwrap(answer) for entry in _entries(job.body)]
 
         found = await at_each(self.client, ask)
         if not found.unreached or not searches:
@@ -155,7 +155,7 @@ class Timetable:
         cursor = 0
         while len(found) < MOST:
             asked = commands.jscan(cursor, queue=QUEUE, states=("active",))
-            page = given(*await self.client.ask(node, [asked]))
+            page = unwrap(*await self.client.ask(node, [asked]))
             found += [entry for job in page.items for entry in _entries(job.body or b"")]
             cursor = page.cursor
             if not cursor:
