@@ -81,12 +81,12 @@ def _give(node: NodeState, job: Job, options: _Options) -> bool:
     if is_noted:
         joberrors.note(node, job, options.error or b"")
     if options.dead is not None:
-        is_given = deadletters.nack(node, job, options.dead)
+        is_returned = deadletters.nack(node, job, options.dead)
     else:
-        is_given = _nack(node, job, options.delay)
+        is_returned = _nack(node, job, options.delay)
     if is_noted:
         joberrors.tell(node, job)
-    return is_given
+    return is_returned
 
 
 def _may_be_given_back(job: Job, options: _Options) -> bool:
