@@ -111,7 +111,7 @@ def settings_table(record: type) -> list[str]:
     for _, each in options_of(record):
         if each.names:
             names = ", ".join(f"`{name}`" for name in each.names)
-            value = "" if each.constant is not None else each.kind.says
+            value = "" if each.constant is not None else each.kind.expected
             lines.append(f"| {names} | {value} | {each.shown} | {each.about} |")
     return lines
 

@@ -83,8 +83,8 @@ OWNERS: Final = {
     "counts": "NodeState.delayed NodeState.leased NodeState.restored NodeState.group_leases"
     " NodeState.freed Limit.leases"
     " NodeState.due_seconds NodeState.unqueued"
-    " NodeState.dead Queue.acks Queue.given"
-    " Tally.added Tally.given Tally.delivered Tally.nacked Tally.postponed Tally.next_wait"
+    " NodeState.dead Queue.acks Queue.transferred"
+    " Tally.added Tally.transferred Tally.delivered Tally.nacked Tally.postponed Tally.next_wait"
     " Tally.copies_confirmed Tally.copies_taken Tally.again Tally.refused",
     "deadletters": """
         Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries Memory.evictable
@@ -145,7 +145,7 @@ OWNERS: Final = {
         Limit.wanted_until Limit.known_at Limit.awaited
     """,
     "keeping": """
-        Share.number Share.link Share.used Share.slots Share.wanted Share.until Share.heard_at
+        Share.number Share.link Share.used Share.slots Share.wanted Share.until Share.reported_at
         Share.voted_until Limit.shares Limit.gained_at Limit.part Limit.is_complete Limit.ceiling
         Limit.level Limit.level_at Limit.poll Limit.polled_at Limit.woken_at Limit.fair
     """,
@@ -189,7 +189,7 @@ OWNERS: Final = {
         Outbox.nodes_changed
     """,
     "watchers": """
-        Cluster.ring Peer.is_watched Peer.used_at Peer.told_at Peer.doubted_at Peer.voted_at
+        Cluster.ring Peer.is_watched Peer.used_at Peer.reported_at Peer.doubted_at Peer.voted_at
     """,
     "failure": "Peer.reports",
     "identity": """

@@ -215,7 +215,7 @@ class BlockingClient(ClusterClient):
 
     def _probe(self, connection: Connection) -> None:
         """Check that the node still answers if the connection was idle for long."""
-        if time.monotonic() - connection.heard_at > PROBE_S:
+        if time.monotonic() - connection.received_at > PROBE_S:
             with suppress(LostError):
                 connection.send([b"PING"])
                 connection.receive()
@@ -274,7 +274,7 @@ class BlockingClient(ClusterClient):
             connection.send_all(greeting.requests)
             while len(replies) < len(greeting.requests):
                 replies.append(connection.receive())
-            told = greeting.meaning(replies, connection.address)
+            introduction = greeting.meaning(replies, connection.address)
             connection.wait_at_most(self.patience_s)
         except LostError as error:
             error.replies = replies
@@ -282,4 +282,4 @@ class BlockingClient(ClusterClient):
         except BaseException:
             connection.close()
             raise
-        self.nodes.introduced(connection.address, told)
+        self.nodes.introduced(connection.address, introduction)

@@ -92,9 +92,9 @@ class _Check:
         return "; put a * before it to give each of them" if is_many else ""
 
 
-def _not_sent(given: Iterable[tuple[_Check, Any]]) -> Iterator[ValueError]:
+def _not_sent(arguments: Iterable[tuple[_Check, Any]]) -> Iterator[ValueError]:
     """Which of these has text that no bytes stand for."""
-    for check, value in given:
+    for check, value in arguments:
         for each in [value] if isinstance(value, str) else value if check.is_sequence else []:
             if isinstance(each, str) and not is_encodable(each, "surrogateescape"):
                 yield ValueError(f"{check.what} is {each!r:.60}: it has a lone surrogate")
@@ -162,8 +162,8 @@ def checked(make: Callable[Asked, Made]) -> Callable[Asked, Made]:
         try:
             return make(*args, **options)
         except UnicodeEncodeError as error:
-            given = [*zip(checks.of_places(len(args)), args, strict=False)]
-            given += [(named[name], value) for name, value in options.items()]
-            raise next(_not_sent(given), error) from None
+            arguments = [*zip(checks.of_places(len(args)), args, strict=False)]
+            arguments += [(named[name], value) for name, value in options.items()]
+            raise next(_not_sent(arguments), error) from None
 
     return run

@@ -277,9 +277,9 @@ class Client(ClusterClient):
             return
         jobs: list[Job] = []
         for command, reply in zip(asked, await self._last_replies(link, asked), strict=False):
-            told = outcome(command, reply)
-            if command.name == "GETJOB" and isinstance(told, list):
-                jobs += told
+            result = outcome(command, reply)
+            if command.name == "GETJOB" and isinstance(result, list):
+                jobs += result
         if jobs:
             with anyio.move_on_after(self.patience_s, shield=True), suppress(DisqueError):
                 await self.run(commands.release(*jobs), first=link.address)
@@ -332,7 +332,9 @@ class Client(ClusterClient):
         link = Link(address, stream, self.patience_s)
         greeting = self._greeting()
         try:
-            told = greeting.meaning(await link.ask(greeting.requests, self._greeting_s), address)
+            introduction = greeting.meaning(
+                await link.ask(greeting.requests, self._greeting_s), address
+            )
             if asks_id:
                 (reply,) = await link.ask([(b"CLIENT", b"ID")])
                 link.client_id = reply if isinstance(reply, int) else None
@@ -342,7 +344,7 @@ class Client(ClusterClient):
             with anyio.CancelScope(shield=True):
                 await link.close()
             raise
-        self.nodes.introduced(address, told)
+        self.nodes.introduced(address, introduction)
         return link
 
 

@@ -458,12 +458,12 @@ def limit_queue(
     """QUEUE LIMIT: limit the leases of a queue, and the deliveries in `per` seconds (1), in the
     whole cluster, in place of earlier limits; or those of each of its groups. Without limits
     remove them."""
-    given = {
+    limits = {
         "concurrency": concurrency, "rate": rate, "period": per, "burst": burst,
         "is_loose": is_loose, "group_concurrency": group_concurrency, "group_rate": group_rate,
         "group_period": group_per, "group_burst": group_burst,
     }  # fmt: skip
-    words = map(word, commandoptions.words(LIMIT, given))
+    words = map(word, commandoptions.words(LIMIT, limits))
     return Command((b"QUEUE", b"LIMIT", word(queue), *(tuple(words) or (b"NONE",))), replies.text)
 
 

@@ -42,7 +42,7 @@ class Connection:
     """How long to wait for more of a reply, and for room to send; None is for ever."""
     recorder: "Recorder | None" = None
     """Keeps what is asked and answered. CLIENT REPLY must not be sent then."""
-    heard_at: float = attrs.field(init=False, default=0.0)
+    received_at: float = attrs.field(init=False, default=0.0)
     """When something was last read, by `time.monotonic`."""
     _socket: socket.socket | None = attrs.field(init=False, default=None)
     _tap: "Tap | None" = attrs.field(init=False, default=None)
@@ -154,7 +154,7 @@ class Connection:
             raise self._lost(error) from error
         if not data:
             raise self._lost(None)
-        self.heard_at = time.monotonic()
+        self.received_at = time.monotonic()
         if self._tap is not None:
             self._tap.received(data)
         try:

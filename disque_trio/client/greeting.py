@@ -50,15 +50,15 @@ class Greeting:
             if isinstance(auth, Failure):
                 code, _, text = auth.text.decode(errors="backslashreplace").partition(" ")
                 raise _of_node(AuthenticationError(code, text, "AUTH"), address)
-        told = outcome(commands.hello(), hello)
-        if isinstance(told, DisqueError):
-            if not self.is_lenient or isinstance(told, AuthenticationError):
-                raise _of_node(told, address)
-            told = []
+        answer = outcome(commands.hello(), hello)
+        if isinstance(answer, DisqueError):
+            if not self.is_lenient or isinstance(answer, AuthenticationError):
+                raise _of_node(answer, address)
+            answer = []
         if isinstance(info, Failure):  # renamed, or taken away
-            return Introduction(told)
+            return Introduction(answer)
         features = commands.info().result(info).get("features", "")
-        return Introduction(told, frozenset(features.split(",")) - {""})
+        return Introduction(answer, frozenset(features.split(",")) - {""})
 
     @staticmethod
     def end(error: LostError, address: Address) -> DisqueError:

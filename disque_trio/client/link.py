@@ -48,7 +48,7 @@ class Link:
     """Has it had a request before?"""
     was_silent: bool = attrs.field(init=False, default=False)
     """Has it ended because no reply came in time?"""
-    _heard_at: float = attrs.field(init=False, factory=anyio.current_time)
+    _received_at: float = attrs.field(init=False, factory=anyio.current_time)
     _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
     _awaited: deque[_Batch] = attrs.field(init=False, factory=deque)
     _unsent: list[bytes] = attrs.field(init=False, factory=list)
@@ -66,7 +66,7 @@ class Link:
 
     async def probe(self) -> None:
         """If it was idle for long, look whether the node still answers. Raises LostError."""
-        if not self._awaited and anyio.current_time() - self._heard_at > PROBE_S:
+        if not self._awaited and anyio.current_time() - self._received_at > PROBE_S:
             await self.ask([(b"PING",)])
 
     async def ask(
@@ -157,7 +157,7 @@ class Link:
             await self._fail(OSError(f"it does not speak Disque's protocol: {error}"))
         else:
             self._has_answered = True
-            self._heard_at = anyio.current_time()
+            self._received_at = anyio.current_time()
             self._take(replies)
 
     def _take(self, replies: list[Reply]) -> None:

@@ -52,11 +52,11 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 def _described(run: Method, make: Callable[..., Any]) -> Method:
     """The method with the name, text and parameters of the command, for `help` and editors."""
-    told: Any = wraps(make)(run)
-    del told.__wrapped__  # it has no `self`, which `inspect` would miss
+    described: Any = wraps(make)(run)
+    del described.__wrapped__  # it has no `self`, which `inspect` would miss
     asked = signature(make)
     self = Parameter("self", Parameter.POSITIONAL_ONLY)
-    told.__signature__ = asked.replace(
+    described.__signature__ = asked.replace(
         parameters=[self, *asked.parameters.values()],
         return_annotation=get_args(asked.return_annotation)[0],
     )

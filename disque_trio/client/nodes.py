@@ -132,11 +132,11 @@ class Nodes:
         known.silent_at = now  # others do not try it at the same time
         return True
 
-    def introduced(self, address: Address, told: Introduction) -> None:
+    def introduced(self, address: Address, introduction: Introduction) -> None:
         """It has told who it is. Nodes that it does not name, and that rest, are forgotten."""
         known = self._known.setdefault(str(address), _Known(address))
-        known.features, known.has_answered = told.features, True
-        match told.hello:
+        known.features, known.has_answered = introduction.features, True
+        match introduction.hello:
             case [_, bytes(myself), *rows] if self.discovers:
                 self.learned(address, myself, _others(rows, address))
 

@@ -220,10 +220,10 @@ class JobDetails:
     @property
     def error(self) -> "LastError | None":
         """Of the last NACK that said one; None if none did, or the node keeps none."""
-        said, at = self.more.get("error"), self.more.get("failed-at")
-        if not isinstance(said, bytes) or not isinstance(at, int):
+        error_text, at = self.more.get("error"), self.more.get("failed-at")
+        if not isinstance(error_text, bytes) or not isinstance(at, int):
             return None
-        head, place, trace = [*said.decode("utf-8", "replace").split("\n", 2), "", ""][:3]
+        head, place, trace = [*error_text.decode("utf-8", "replace").split("\n", 2), "", ""][:3]
         kind, _, message = head.partition(":")
         return LastError(kind, message.strip(), place, trace, at / 1000)
 

@@ -87,53 +87,53 @@ def jobs(reply: Reply) -> list[Job]:
 
 def _job(row: list[Reply]) -> Job:
     queue, job_id, body, *rest = row
-    told: dict[Any, Reply] = dict(zip(rest[::2], rest[1::2], strict=True))  # faster than `facts`
+    values: dict[Any, Reply] = dict(zip(rest[::2], rest[1::2], strict=True))  # faster than `facts`
     return Job(
         text(job_id),
         text(queue),
         blob(body),
-        number(told.get(b"nacks", 0)),
-        number(told.get(b"additional-deliveries", 0)),
-        _meta(told) if b"token" in told else None,
+        number(values.get(b"nacks", 0)),
+        number(values.get(b"additional-deliveries", 0)),
+        _meta(values) if b"token" in values else None,
     )
 
 
-def _meta(told: dict[Any, Reply]) -> Meta:
-    key, group = told.get(b"key"), told.get(b"group")
+def _meta(values: dict[Any, Reply]) -> Meta:
+    key, group = values.get(b"key"), values.get(b"group")
     return Meta(
-        attempt=number(told[b"attempt"]),
-        priority=number(told[b"priority"]),
-        age=_seconds(told[b"age-ms"]),
-        lease=_seconds(told[b"lease-ms"]),
-        ttl=_seconds(told[b"ttl-ms"]),
-        token=text(told[b"token"]),
+        attempt=number(values[b"attempt"]),
+        priority=number(values[b"priority"]),
+        age=_seconds(values[b"age-ms"]),
+        lease=_seconds(values[b"lease-ms"]),
+        ttl=_seconds(values[b"ttl-ms"]),
+        token=text(values[b"token"]),
         key=None if key is None else text(key),
-        snoozes=number(told.get(b"snoozes", 0)),
-        unbegun=b"unbegun" in told,
-        created=_seconds(told[b"created-ms"]) if b"created-ms" in told else None,
+        snoozes=number(values.get(b"snoozes", 0)),
+        unbegun=b"unbegun" in values,
+        created=_seconds(values[b"created-ms"]) if b"created-ms" in values else None,
         group=None if group is None else text(group),
     )
 
 
 def queue_stats(reply: Reply) -> QueueStats:
     """QSTAT."""
-    told = facts(reply)
+    values = facts(reply)
     counts: dict[str, Any] = {
-        name.replace("-", "_"): number(told[name]) for name in _QUEUE_COUNTS if name in told
+        name.replace("-", "_"): number(values[name]) for name in _QUEUE_COUNTS if name in values
     }  # fmt: skip
-    counts |= {name.replace("-", "_"): number(told[name]) for name in _QUEUE_NUMBERS}
+    counts |= {name.replace("-", "_"): number(values[name]) for name in _QUEUE_NUMBERS}
     return QueueStats(
-        name=text(told["name"]),
-        length=number(told["len"]),
-        import_from=_texts(told["import-from"]),
-        pause=text(told["pause"]),
-        next_age=_seconds(told["age-ms"]) if "age-ms" in told else None,
-        restored_due=_seconds_or_none(told.get("restored-due-ms")),
-        delayed_due=_seconds_or_none(told.get("delayed-due-ms")),
-        rate_per=_seconds_or_none(told.get("period-ms")),
-        is_limited=bool(number(told.get("limited", 0))),
-        is_loose=bool(number(told.get("loose", 0))),
-        group_rate_per=_seconds_or_none(told.get("group-period-ms")),
+        name=text(values["name"]),
+        length=number(values["len"]),
+        import_from=_texts(values["import-from"]),
+        pause=text(values["pause"]),
+        next_age=_seconds(values["age-ms"]) if "age-ms" in values else None,
+        restored_due=_seconds_or_none(values.get("restored-due-ms")),
+        delayed_due=_seconds_or_none(values.get("delayed-due-ms")),
+        rate_per=_seconds_or_none(values.get("period-ms")),
+        is_limited=bool(number(values.get("limited", 0))),
+        is_loose=bool(number(values.get("loose", 0))),
+        group_rate_per=_seconds_or_none(values.get("group-period-ms")),
         **counts,
     )
 
@@ -153,13 +153,13 @@ def _in_seconds(limits: Sequence[int]) -> tuple[int, int, float, int]:
 
 def queue_info(reply: Reply) -> QueueInfo:
     """QUEUE INFO."""
-    told = facts(reply)
+    values = facts(reply)
     names = ("concurrency", "rate", "period-ms", "burst")
-    counts = [number(told[name]) for name in names]
-    of_group = [number(told.get(f"group-{name}", 0)) for name in names]
-    name, moment = text(told["name"]), number(told["set-at-ms"])
+    counts = [number(values[name]) for name in names]
+    of_group = [number(values.get(f"group-{name}", 0)) for name in names]
+    name, moment = text(values["name"]), number(values["set-at-ms"])
     set_at = moment / 1000 if moment else None
-    is_loose = bool(number(told.get("loose", 0)))
+    is_loose = bool(number(values.get("loose", 0)))
     limits = QueueLimits(*_in_seconds(counts), is_loose, *_in_seconds(of_group))
     if not limits.is_set:
         return QueueInfo(name=name, limits=None, set_at=set_at)
@@ -167,44 +167,44 @@ def queue_info(reply: Reply) -> QueueInfo:
         name=name,
         limits=limits,
         set_at=set_at,
-        keeper=text(told["keeper"]),
-        leased=number(told["leased"]),
-        may_deliver=number(told["may-deliver"]),
-        is_limited=bool(number(told["waits"])),
-        parts=number(told["parts"]),
-        unlimited_nodes=_texts(told["unlimited-nodes"]),
+        keeper=text(values["keeper"]),
+        leased=number(values["leased"]),
+        may_deliver=number(values["may-deliver"]),
+        is_limited=bool(number(values["waits"])),
+        parts=number(values["parts"]),
+        unlimited_nodes=_texts(values["unlimited-nodes"]),
     )
 
 
 def job_details(reply: Reply) -> JobDetails:
     """SHOW."""
-    told = facts(reply)
-    numbers = {name: number(told[name]) for name in ("repl", "ttl", "ctime", "delay", "retry")}
+    values = facts(reply)
+    numbers = {name: number(values[name]) for name in ("repl", "ttl", "ctime", "delay", "retry")}
     return JobDetails(
-        id=text(told["id"]),
-        queue=None if told["queue"] is None else text(told["queue"]),
-        body=None if told["body"] is None else blob(told["body"]),
-        state=text(told["state"]),
-        nacks=number(told["nacks"]),
-        additional_deliveries=number(told["additional-deliveries"]),
-        nodes_delivered=_texts(told["nodes-delivered"]),
-        nodes_confirmed=_texts(told["nodes-confirmed"]),
-        next_requeue_within=_seconds_or_none(told["next-requeue-within"]),
-        next_awake_within=_seconds_or_none(told["next-awake-within"]),
-        backing_off=_seconds_or_none(told.get("backing-off")),
-        more={name: value for name, value in told.items() if name not in _DETAILS},
+        id=text(values["id"]),
+        queue=None if values["queue"] is None else text(values["queue"]),
+        body=None if values["body"] is None else blob(values["body"]),
+        state=text(values["state"]),
+        nacks=number(values["nacks"]),
+        additional_deliveries=number(values["additional-deliveries"]),
+        nodes_delivered=_texts(values["nodes-delivered"]),
+        nodes_confirmed=_texts(values["nodes-confirmed"]),
+        next_requeue_within=_seconds_or_none(values["next-requeue-within"]),
+        next_awake_within=_seconds_or_none(values["next-awake-within"]),
+        backing_off=_seconds_or_none(values.get("backing-off")),
+        more={name: value for name, value in values.items() if name not in _DETAILS},
         **numbers,
     )
 
 
 def key_holder(reply: Reply) -> KeyHolder:
     """SHOW KEY."""
-    told = facts(reply)
+    values = facts(reply)
     return KeyHolder(
-        id=text(told["id"]),
-        state=text(told["state"]),
-        nodes=_texts(told["nodes"]),
-        queued_at=_texts(told["queued-at"]),
+        id=text(values["id"]),
+        state=text(values["state"]),
+        nodes=_texts(values["nodes"]),
+        queued_at=_texts(values["queued-at"]),
     )
 
 

@@ -77,14 +77,14 @@ def _trusting(tls: Tls) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=tls.cacert)
     except ssl.SSLError as error:
-        given = f"{tls.cacert}, given as {tls.terms['cacert']}"
+        source = f"{tls.cacert}, given as {tls.terms['cacert']}"
         raise ConnectionFailedError(
-            f"{given}, has no certificates ({_reason(error)})", "It must be PEM."
+            f"{source}, has no certificates ({_reason(error)})", "It must be PEM."
         ) from None
 
 
 def _show(context: ssl.SSLContext, tls: Tls, cert: str) -> None:
-    given = f"{cert}, given as {tls.terms['cert']},"
+    source = f"{cert}, given as {tls.terms['cert']},"
     _must_be_readable(tls, "cert", cert)
     if tls.key is not None:
         _must_be_readable(tls, "key", tls.key)
@@ -92,11 +92,11 @@ def _show(context: ssl.SSLContext, tls: Tls, cert: str) -> None:
         context.load_cert_chain(cert, tls.key)
     except ssl.SSLError as error:
         if tls.key is None:
-            reason = f"{given} cannot be used: it has no key, or another one's"
+            reason = f"{source} cannot be used: it has no key, or another one's"
             advice = f"Name the key's file as {tls.terms['key']}."
             raise ConnectionFailedError(reason, advice) from None
         raise ConnectionFailedError(
-            f"{given} and {tls.key}, given as {tls.terms['key']}, cannot be used "
+            f"{source} and {tls.key}, given as {tls.terms['key']}, cannot be used "
             f"({_reason(error)})",
             "Both must be PEM, belong together, and have the right passphrase if any.",
         ) from None
@@ -107,8 +107,8 @@ def _must_be_readable(tls: Tls, field: str, path: str) -> None:
         with open(path, "rb"):
             pass
     except OSError as error:
-        given = f"{path}, given as {tls.terms[field]}"
-        raise ConnectionFailedError(f"Cannot read {given}: {error.strerror}") from None
+        source = f"{path}, given as {tls.terms[field]}"
+        raise ConnectionFailedError(f"Cannot read {source}: {error.strerror}") from None
 
 
 def _reason(error: ssl.SSLError) -> str:

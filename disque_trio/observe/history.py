@@ -12,7 +12,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import Json
 from disque_trio.terminal.escapes import printable
-from disque_trio.worker.operating.asking import at_each, given
+from disque_trio.worker.operating.asking import at_each, unwrap
 from disque_trio.worker.operating.plans import MistakeError
 
 SPANS: Final[Mapping[str, tuple[str, int]]] = {
@@ -46,7 +46,7 @@ async def history(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
     await survey.look()
 
     async def ask(node: Address) -> list[NodeHistory]:
-        fields = given(*await survey.client.ask(node, [commands.info("history")]))
+        fields = unwrap(*await survey.client.ask(node, [commands.info("history")]))
         return list(_read(str(node), fields, field, period))
 
     try:

@@ -30,7 +30,7 @@ from disque_trio.observe.schedules import rows
 from disque_trio.observe.survey import KnownNode, Survey
 from disque_trio.observe.values import EDITED, Json, body_fields, exact, name_fields, word
 from disque_trio.worker.operating.admin import Admin
-from disque_trio.worker.operating.asking import Found, at_each, given
+from disque_trio.worker.operating.asking import Found, at_each, unwrap
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.operating.states import Copy
@@ -274,7 +274,7 @@ async def _notes(survey: Survey) -> int:
     """Jobs that are notes beside others: they are delayed, and never due."""
 
     async def ask(node: Address) -> list[int]:
-        stats = given(*await survey.client.ask(node, [commands.qstat(NOTES)]))
+        stats = unwrap(*await survey.client.ask(node, [commands.qstat(NOTES)]))
         return [0 if stats is None else stats.delayed or 0]
 
     return sum((await at_each(survey.client, ask)).items)

@@ -15,7 +15,7 @@ from disque_trio.observe.values import (
     given_name,
     name_fields,
 )
-from disque_trio.worker.operating.asking import at_each, given
+from disque_trio.worker.operating.asking import at_each, unwrap
 
 ROWS: Final = 100
 """Of a page."""
@@ -72,7 +72,7 @@ async def _ends(counts: QueueCounts, name: str) -> list[JobDetails]:
         asked: list[Any] = [commands.qpeek(name, SOME), commands.qpeek(name, -SOME)]
         ids: dict[str, None] = {}
         for reply in await client.ask(node, asked):
-            ids |= dict.fromkeys(job.id for job in given(reply) if isinstance(job, Job))
+            ids |= dict.fromkeys(job.id for job in unwrap(reply) if isinstance(job, Job))
         shown = await client.ask(node, [commands.show(id) for id in ids])
         return [each for each in shown if isinstance(each, JobDetails)]
 

@@ -10,7 +10,7 @@ from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.records import JobDetails
-from disque_trio.worker.operating.asking import Found, at_each, given
+from disque_trio.worker.operating.asking import Found, at_each, unwrap
 
 SECONDS: Final = 1.5
 """How long one look through the jobs of a node takes at most. What comes later is not seen."""
@@ -63,7 +63,7 @@ async def scan(
         end = anyio.current_time() + (SECONDS if seconds is None else seconds)
         while len(found) < most:
             [reply] = await client.ask(node, [commands.jscan(cursor, count=count, **wanted)])
-            page = given(reply)
+            page = unwrap(reply)
             found += filter(fits, page.items)
             cursor = page.cursor
             if not cursor:

@@ -13,7 +13,7 @@ from disque_trio.client.address import Address
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import Json, name_fields
 from disque_trio.worker.operating.admin import Admin, KnownWorker
-from disque_trio.worker.operating.asking import at_each, given
+from disque_trio.worker.operating.asking import at_each, unwrap
 from disque_trio.worker.operating.notes import SILENT_S
 from disque_trio.worker.reporting import Report
 from disque_trio.worker.times import WINDOW_S, TaskTimes, merged
@@ -83,7 +83,7 @@ class Workers:
         known = self.survey.nodes.get(str(node))
         if known is not None and known.view and (known.view.clients or 0) > _CROWD:
             return []
-        reply = given(*await self.survey.client.ask(node, [commands.call("CLIENT", "LIST")]))
+        reply = unwrap(*await self.survey.client.ask(node, [commands.call("CLIENT", "LIST")]))
         text = reply.decode(errors="replace") if isinstance(reply, bytes) else ""
         return [_client(str(node), line) for line in text.splitlines()[:MOST_CLIENTS]]
 

@@ -178,10 +178,10 @@ def on_signals(stop: Callable[[str], object], reload: Callable[[], object] | Non
     """
     token = trio.lowlevel.current_trio_token()
     came: list[int] = []
-    heard: list[str] = []
+    received: list[str] = []
 
-    def hear(name: str) -> None:
-        heard.append(name)
+    def receive(name: str) -> None:
+        received.append(name)
         stop(name)
 
     def handle(number: int, _frame: object) -> None:
@@ -191,10 +191,10 @@ def on_signals(stop: Callable[[str], object], reload: Callable[[], object] | Non
             signal.setitimer(signal.ITIMER_REAL, DEAF_S)
         came.append(number)
         with contextlib.suppress(trio.RunFinishedError):
-            token.run_sync_soon(hear, signal.Signals(number).name)
+            token.run_sync_soon(receive, signal.Signals(number).name)
 
     def give_up(_number: int, _frame: object) -> None:
-        if len(heard) < len(came) or len(waits) > 1:
+        if len(received) < len(came) or len(waits) > 1:
             os._exit(1)
         waits.append(HURRIED_S)
         signal.setitimer(signal.ITIMER_REAL, HURRIED_S)
@@ -218,19 +218,19 @@ def go_to_background() -> Callable[[], None]:
     The original process waits for that call and exits with status 0, or with status 1 if its child
     ends before. Until then the child can still say on the terminal why it cannot start.
     """
-    told, tell = os.pipe()
+    reader, writer = os.pipe()
     if os.fork():
-        os.close(tell)
-        os._exit(0 if os.read(told, 1) else 1)
-    os.close(told)
+        os.close(writer)
+        os._exit(0 if os.read(reader, 1) else 1)
+    os.close(reader)
     os.setsid()
     if os.fork():
         os._exit(0)
 
     def detach() -> None:
         let_go_of_terminal()
-        os.write(tell, b"1")
-        os.close(tell)
+        os.write(writer, b"1")
+        os.close(writer)
 
     return detach
 

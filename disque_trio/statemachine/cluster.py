@@ -87,7 +87,7 @@ class Peer:
     """In a large cluster: does this node watch it?"""
     used_at: Millis = 0
     """In a large cluster: when something was last sent to it."""
-    told_at: Millis = 0
+    reported_at: Millis = 0
     """When this node last told all others that it does not answer; 0 since it has answered."""
     doubted_at: Millis = 0
     """When another node first told this one so; 0 since it has answered here."""

@@ -334,14 +334,14 @@ def usage(options: Table) -> str:
 def words(options: Table, values: Mapping[str, Any]) -> list[Any]:
     """The words of the options whose value is neither None nor False; of a repeatable one it is a
     sequence of values."""
-    given = [
+    pairs = [
         (option, value)
         for option in options.values()
         for value in (
             values.get(option.name, ()) if option.is_repeatable else (values.get(option.name),)
         )
     ]
-    return in_words((each, value) for each, value in given if not (value is None or value is False))
+    return in_words((each, value) for each, value in pairs if not (value is None or value is False))
 
 
 def behind_from(queues: Iterable[bytes]) -> list[bytes]:

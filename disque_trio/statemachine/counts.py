@@ -5,7 +5,7 @@ The counts stand beside the queues, because a queue may be dropped, or not exist
 such jobs. What a job counts as is said by its flags, so a plain job needs no field for it.
 
 Owns `NodeState.delayed`, `leased`, `restored`, `due_seconds`, `unqueued`, `dead`, `group_leases`
-and `freed`, `Limit.leases`, `Queue.acks` and `given`, and `Tally`.
+and `freed`, `Limit.leases`, `Queue.acks` and `transferred`, and `Tally`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -147,8 +147,8 @@ def acked(node: NodeState, cause: Cause, number: int) -> None:
 
 def gave(node: NodeState, queue: Queue, number: int) -> None:
     """So many jobs have gone to another node."""
-    queue.given += number
-    node.tally.given += number
+    queue.transferred += number
+    node.tally.transferred += number
 
 
 def _was_last(node: NodeState, backlog: Backlog, job: Job) -> bool:

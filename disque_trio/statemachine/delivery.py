@@ -85,19 +85,19 @@ def rounds(
     client: Client,
     names: Sequence[bytes],
     count: int,
-    given: Callable[[list[Job]], None],
+    deliver: Callable[[list[Job]], None],
 ) -> Generator[None, None, None]:
-    """`take_rounds`, some jobs or queues at a time; `given` is called with those of each step. At
+    """`take_rounds`, some jobs or queues at a time; `deliver` is called with those of each step. At
     its end no queue has a job that could be taken: one that has been looked at may be filled while
     others are."""
     most = node.knobs.ids_at_once
     taken: list[Job] = []
     if len(names) == 1:
         while len(taken := _take_of_one(node, client, names[0], min(count, most))) == most < count:
-            given(taken)
+            deliver(taken)
             count -= most
             yield
-        given(taken)
+        deliver(taken)
         return
     live, looks = names, 0
     while live and count:
@@ -112,12 +112,12 @@ def rounds(
             if not count:
                 break
             if looks >= most:
-                given(taken)
+                deliver(taken)
                 taken, looks = [], 0
                 has_yielded = True
                 yield
         live = more or (_filled(node, names) if has_yielded else ())
-    given(taken)
+    deliver(taken)
 
 
 def _filled(node: NodeState, names: Sequence[bytes]) -> list[bytes]:

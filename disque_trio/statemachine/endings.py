@@ -33,13 +33,13 @@ SHEETS_AT_ONCE: Final = 64
 """The same of sheets."""
 _AT_ONCE: Final = 4
 """Sheets that are made in one review: at most a few per cent of a processor in the pure form."""
-_MOST_SAID: Final = 512
+_LONGEST_DETAIL: Final = 512
 """And so many of an error, and of the reason of a dead job."""
 ROW_BYTES: Final = 600
 """What a row weighs, with its job; the job may be in the table still, and be counted there, too."""
 RECORD_BYTES: Final = 152
 """What a record weighs, without its NACKs and redeliveries and what was said of it."""
-_SAID_BYTES: Final = 250
+_DETAILS_BYTES: Final = 250
 _NAME_BYTES: Final = 40
 _LONG: Final = "n" if struct.calcsize("n") == 8 else "q"
 """Eight bytes. CPython packs an `n` with a third of the instructions of a `q`."""
@@ -68,7 +68,7 @@ Row = tuple[Job, Cause, bytes, Millis]
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Said:
+class Details:
     """What only few jobs have."""
 
     key: bytes | None = None
@@ -79,7 +79,7 @@ class Said:
     was_dead: bool = False
 
 
-NOTHING: Final = Said()
+NOTHING: Final = Details()
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -98,7 +98,7 @@ class Record:
     deliveries: int
     head: bytes
     """The beginning of its body; the whole body if that is shorter than `HEAD`."""
-    said: Said
+    details: Details
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -118,7 +118,7 @@ class Sheet:
     tries: bytes
     """The NACKs of all, then their redeliveries; empty if there were none."""
     heads: bytes
-    said: dict[int, Said]
+    details: dict[int, Details]
     weight: int
 
     @property
@@ -161,18 +161,18 @@ class Sheet:
         [ended] = struct.unpack_from(_LONG, self.ended, 8 * at)
         nacks, deliveries = self.tried(at)
         cause = self.causes[at]
-        said = self.said.get(at, NOTHING)
+        details = self.details.get(at, NOTHING)
         return Record(
             self.ids[at * JOB_ID_LENGTH : (at + 1) * JOB_ID_LENGTH],
             self.queues[at] or b"",
             self.ctime(at),
             ended,
-            DROPPED if said.was_dead else OUTCOMES[cause],
+            DROPPED if details.was_dead else OUTCOMES[cause],
             self.ackers[at] if cause in _BY_CLIENT else b"",
             nacks,
             deliveries,
             self.head(at),
-            said,
+            details,
         )
 
 
@@ -298,7 +298,7 @@ def _sheet(first: int, rows: list[Row]) -> Sheet:
     ackers: list[bytes] = flat[2::4]
     count = len(jobs)
     queues = [job.queue for job in jobs]
-    said, weight = _said_of([job.extensions for job in jobs])
+    details, weight = _all_details([job.extensions for job in jobs])
     tries = _tries([job.nacks for job in jobs], [job.deliveries for job in jobs])
     weight += count * RECORD_BYTES + len(tries)
     names = dict.fromkeys([*queues, *ackers])
@@ -313,7 +313,7 @@ def _sheet(first: int, rows: list[Row]) -> Sheet:
         struct.pack(f"{count}{_LONG}", *flat[3::4]),
         tries,
         _heads(jobs),
-        said,
+        details,
         weight + sum([len(name or b"") + _NAME_BYTES for name in names]),
     )
 
@@ -332,27 +332,27 @@ def _heads(jobs: list[Job]) -> bytes:
         return struct.pack(layout, *[head(job) for job in jobs])
 
 
-def _said_of(extensions: list[Extensions | None]) -> tuple[dict[int, Said], int]:
-    """What was said of each that has any, and what that weighs."""
-    said: dict[int, Said] = {}
+def _all_details(extensions: list[Extensions | None]) -> tuple[dict[int, Details], int]:
+    """The details of each that has any, and what they weigh."""
+    details: dict[int, Details] = {}
     weight = 0
     if not any(extensions):
-        return said, weight
+        return details, weight
     for at, more in enumerate(extensions):
-        told = NOTHING if more is None else _said(more)
-        if told is not NOTHING:
-            said[at] = told
-            weight += _SAID_BYTES + len(told.key or b"") + len(told.group or b"")
-            weight += len(told.error.text) + len(told.reason)
-    return said, weight
+        one = NOTHING if more is None else _details_of(more)
+        if one is not NOTHING:
+            details[at] = one
+            weight += _DETAILS_BYTES + len(one.key or b"") + len(one.group or b"")
+            weight += len(one.error.text) + len(one.reason)
+    return details, weight
 
 
-def _said(more: Extensions) -> Said:
+def _details_of(more: Extensions) -> Details:
     was_dead = more.dead.is_dead
-    reason = more.dead.reason[:_MOST_SAID] if was_dead else b""
+    reason = more.dead.reason[:_LONGEST_DETAIL] if was_dead else b""
     if more.key is None and more.group is None and not more.error.text and not was_dead:
         return NOTHING
     error = more.error
-    if len(error.text) > _MOST_SAID:
-        error = LastError(error.at, error.text[:_MOST_SAID])
-    return Said(more.key, error, reason, more.group, was_dead)
+    if len(error.text) > _LONGEST_DETAIL:
+        error = LastError(error.at, error.text[:_LONGEST_DETAIL])
+    return Details(more.key, error, reason, more.group, was_dead)

@@ -65,7 +65,7 @@ class Cause(enum.StrEnum):
     RELEASE = "release"
     ENQUEUE = "enqueue"
     IMPORT = "import"
-    TOLD = "enqueue-message"
+    ENQUEUE_MESSAGE = "enqueue-message"
     REDRIVEN = "redriven"
     FOLLOWED = "followed"
     # unqueue

@@ -359,7 +359,7 @@ def _even_out(node: NodeState, queue: Queue) -> Millis:
     Where there are no jobs, a client that comes waits, and the node asks then. The jobs that come
     are older than those that are added now, so they are delivered before them.
     """
-    taken = queue.jobs_out - queue.given
+    taken = queue.jobs_out - queue.transferred
     lately, queue.seen_taken = taken - queue.seen_taken, taken
     if lately or not queue.length:
         queue.unattended = 0

@@ -388,7 +388,7 @@ def decimals(time: float) -> str:
     return f"{time:.3f}".removesuffix(".000")
 
 
-def given(values: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
+def option_values(values: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
     """The options that have a value, by their names; times in seconds. With PRIORITY 0 beside
     decimals and long times, which a node takes only beside an option of ours."""
     delay, retry = values.get("delay") or 0, values.get("retry") or 0
@@ -402,14 +402,14 @@ def given(values: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
 
 
 def words(values: Mapping[str, Any]) -> list[Any]:
-    """The words of `given`; values of other kinds than times are as they are."""
-    return in_words(given(values))
+    """The words of `option_values`; values of other kinds than times are as they are."""
+    return in_words(option_values(values))
 
 
-def in_words(given: Iterable[tuple[Option, Any]]) -> list[Any]:
+def in_words(pairs: Iterable[tuple[Option, Any]]) -> list[Any]:
     """The words of these options with their values."""
     found: list[Any] = []
-    for option, value in given:
+    for option, value in pairs:
         found.append(option.word)
         if option.usage:
             found.append(decimals(value) if option.is_time else value)

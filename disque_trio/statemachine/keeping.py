@@ -76,7 +76,7 @@ def opens(node: NodeState, queue: Queue, limit: Limit) -> bool:
             return True
         elif not limiting.may_ask(node, queue, limit):
             return False
-        elif _is_given(node, of_group):
+        elif _is_granted(node, of_group):
             return True
         else:
             limiting.await_answer(node, limit, group)
@@ -84,7 +84,7 @@ def opens(node: NodeState, queue: Queue, limit: Limit) -> bool:
     return False
 
 
-def _is_given(node: NodeState, limit: Limit) -> bool:
+def _is_granted(node: NodeState, limit: Limit) -> bool:
     """Ask for leases or tokens of a group. Are there some at once?"""
     limiting.want(node, limit)
     _ask(node, limit)
@@ -223,7 +223,7 @@ def on_limitreport(node: NodeState, sender: Peer, message: LimitReport) -> None:
         share.number, share.link = message.number, sender.link
         share.used, share.slots, share.wanted = message.used, message.slots, message.wanted
     limiting.learn_retry(node, limit, message.retry)
-    share.heard_at = node.mono
+    share.reported_at = node.mono
     share.until = node.mono + HOLD + message.retry
     if message.poll and message.poll == limit.poll:
         share.voted_until = limit.polled_at + VOTE
@@ -309,7 +309,7 @@ def _review_own(node: NodeState, limit: Limit) -> None:
     share = limit.shares.get(node.cluster.myself.id)
     if share is None:
         share = limit.shares[node.cluster.myself.id] = Share()
-    share.heard_at = node.mono
+    share.reported_at = node.mono
     share.until = node.mono + HOLD + limit.retry
     if _is_left(node, limit, node.cluster.myself.id):
         share.used, share.slots, share.wanted = limiting.report(node, limit)
@@ -340,7 +340,7 @@ def _note_complete(node: NodeState, limit: Limit) -> None:
         if _counts(node, limit, each.id) and not _is_long_gone(node, limit, each)
     ]
     has_all = all(
-        id in limit.shares and node.mono < limit.shares[id].heard_at + FRESH for id in known
+        id in limit.shares and node.mono < limit.shares[id].reported_at + FRESH for id in known
     )
     limit.is_complete = has_all or node.mono >= limit.gained_at + HOLD + _longest(node, limit)
 

@@ -54,7 +54,7 @@ from disque_trio.statemachine.reasons import OF_PERIOD, await_delay, clear
 from disque_trio.statemachine.state import NodeState
 
 _SPREAD: Final = 2 * DESYNC
-_TOLD: Final = (Cause.ENQUEUE, Cause.RELEASE, Cause.REDRIVEN)
+_BY_CLIENT: Final = (Cause.ENQUEUE, Cause.RELEASE, Cause.REDRIVEN)
 """A client wants it queued, so a lease that runs is over (NACK says so itself)."""
 NOT_COUNTED: Final = (
     Cause.NACK, Cause.RELEASE, Cause.REDRIVEN, Cause.BACKED_OFF, Cause.FOLLOWED, Cause.UNBEGUN,
@@ -278,7 +278,9 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         trace.trouble(node, job, ACTIVE)
         nack, again = cause is Cause.NACK, cause not in NOT_COUNTED
         count_delivery(job, nack=nack, redelivery=again)
-        send.to_holders(node, job, Queued(job.id, nack=nack, redelivery=again, told=cause in _TOLD))
+        send.to_holders(
+            node, job, Queued(job.id, nack=nack, redelivery=again, told=cause in _BY_CLIENT)
+        )
     else:
         job.flags |= BCAST_QUEUED
     restart_retry(node, job)

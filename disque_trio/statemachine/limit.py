@@ -80,7 +80,7 @@ class Share:
     """How many more it could deliver."""
     until: Millis = 0
     """How long that counts if nothing is heard of it: it may have given a lease just before."""
-    heard_at: Millis = 0
+    reported_at: Millis = 0
     voted_until: Millis = 0
     """How long its part of the limit is granted here."""
 

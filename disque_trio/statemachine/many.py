@@ -37,7 +37,7 @@ from disque_trio.statemachine.state import NodeState
 _TAKEN_ONCE: Final = TAKEN | QUEUED_ONCE | BCAST_QUEUED
 
 
-def on_working(node: NodeState, sender: Peer, _said: Working, ids: Sequence[JobId]) -> None:
+def on_working(node: NodeState, sender: Peer, _message: Working, ids: Sequence[JobId]) -> None:
     """The sender has delivered these jobs."""
     find, deliverer = node.jobs.get, sender.id
     postponed: list[Job] = []
@@ -60,7 +60,7 @@ def on_working(node: NodeState, sender: Peer, _said: Working, ids: Sequence[JobI
     shortcuts.restart_retries(node, postponed)
 
 
-def on_setack(node: NodeState, sender: Peer, said: SetAck, ids: Sequence[JobId]) -> None:
+def on_setack(node: NodeState, sender: Peer, message: SetAck, ids: Sequence[JobId]) -> None:
     """These are acknowledged at the sender, which collects those of which it knows all holders
     that this node knows."""
     find = node.jobs.get
@@ -72,9 +72,9 @@ def on_setack(node: NodeState, sender: Peer, said: SetAck, ids: Sequence[JobId])
         if job is None:
             node.tombstones.bury(id)
             unknown.append(id)
-        elif job.state not in (ACTIVE, QUEUED) or not acks.knows_as_much(said, job):
-            acks.on_setack(node, sender, SetAck(id, said.holders, said.digest))
-        elif acks.is_last_but_one(node, sender, job, said):
+        elif job.state not in (ACTIVE, QUEUED) or not acks.knows_as_much(message, job):
+            acks.on_setack(node, sender, SetAck(id, message.holders, message.digest))
+        elif acks.is_last_but_one(node, sender, job, message):
             counts.acked(node, Cause.SETACK, 1)
             counts.leave(node, job, job.flags)
             lifecycle.finish(node, job, Cause.SETACK, Cause.DELJOB)
@@ -106,7 +106,7 @@ class _Confirmation:
     """All have."""
 
 
-def on_gotack(node: NodeState, sender: Peer, said: GotAck, ids: Sequence[JobId]) -> None:
+def on_gotack(node: NodeState, sender: Peer, message: GotAck, ids: Sequence[JobId]) -> None:
     """The sender has taken note of these acknowledgements."""
     find = node.jobs.get
     step: _Confirmation | None = None
@@ -117,40 +117,40 @@ def on_gotack(node: NodeState, sender: Peer, said: GotAck, ids: Sequence[JobId])
         if job is None or job.state != ACKED:
             continue
         if step is None or job.holders is not step.holders or job.confirmed is not step.before:
-            step = _confirmation(node, sender, said, job)
+            step = _confirmation(node, sender, message, job)
             over = []
             ended.append((step, over))
         if step.after is None or job.is_dummy:
-            acks.on_gotack(node, sender, GotAck(id, said.known))
+            acks.on_gotack(node, sender, GotAck(id, message.known))
             continue
         job.confirmed = step.after
         if step.is_over:
             over.append(id)
             lifecycle.unregister(node, job, Cause.COLLECTED)
     for step, over in ended:
-        if over and not _has_no_copy(said, step.holders):
+        if over and not _has_no_copy(message, step.holders):
             send.of_many(node, step.holders, DelJob(over[0]), over)
 
 
-def _confirmation(node: NodeState, sender: Peer, said: GotAck, job: Job) -> _Confirmation:
+def _confirmation(node: NodeState, sender: Peer, message: GotAck, job: Job) -> _Confirmation:
     holders, before = job.holders, job.confirmed
     after, is_over = None, False
     if before is not None and sender.id in holders and sender.id not in before:
         after = (*before, sender.id)
         left = [id for id in holders if id not in after]
-        is_over = not left or _has_no_copy(said, holders)
+        is_over = not left or _has_no_copy(message, holders)
         if not is_over and not any(id in node.cluster.nodes for id in left):
             # Only nodes are left that are not known here (yet).
             after = None
     return _Confirmation(holders, before, after, is_over)
 
 
-def _has_no_copy(said: GotAck, holders: tuple[NodeId, ...]) -> bool:
+def _has_no_copy(message: GotAck, holders: tuple[NodeId, ...]) -> bool:
     """Has the only other holder nothing to delete?"""
-    return not said.known and len(holders) == 2
+    return not message.known and len(holders) == 2
 
 
-def on_deljob(node: NodeState, sender: Peer, _said: DelJob, ids: Sequence[JobId]) -> None:
+def on_deljob(node: NodeState, sender: Peer, _message: DelJob, ids: Sequence[JobId]) -> None:
     """All holders of these are to drop them."""
     find = node.jobs.get
     for id in ids:

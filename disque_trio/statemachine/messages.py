@@ -752,8 +752,8 @@ def one_of(message: Message, id: JobId) -> Message:
     if isinstance(message, Many):
         _, *rest = attrs.astuple(message.said, recurse=False)
         make: Any = type(message.said)
-        said: Message = make(id, *rest)
-        return said
+        single: Message = make(id, *rest)
+        return single
     if isinstance(message, YourJobs):
         return YourJobs(tuple([each for each in message.copies if each.id == id]), message.more)
     return message

@@ -52,13 +52,13 @@ def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
     if not sender.link:
         return
     queue = node.queues.get(message.queue)
-    given = left = 0
+    sent = left = 0
     if queue is not None and _may_go(node, queue):
-        given = _give(node, queue, sender, message)
+        sent = _give(node, queue, sender, message)
         # To one that can read none of them there are none.
-        left = queue.length if given or sender.capabilities & KEEPS_ALL == KEEPS_ALL else 0
+        left = queue.length if sent or sender.capabilities & KEEPS_ALL == KEEPS_ALL else 0
     if sender.is_ours:
-        if not given:
+        if not sent:
             send.to_node(node, sender, HaveJobs(message.queue, left))
         demand = _remember(node, sender, message.queue)
         _answered(demand, sender, Offer.KNOWN if left else Offer.NONE)
@@ -66,7 +66,7 @@ def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
             lifecycle.mark_pending(node, message.queue)
         elif message.waits:
             asker = demand.askers[sender.id]
-            asker.credit = min(message.count, node.knobs.jobs_per_request) - given
+            asker.credit = min(message.count, node.knobs.jobs_per_request) - sent
             asker.credit_until = node.mono + node.knobs.credit
 
 
@@ -79,10 +79,10 @@ def _give(node: NodeState, queue: Queue, receiver: Peer, message: NeedJobs) -> i
             return 0
         if queue.length < 2 * count:
             count = max(queue.length // 2, 1)
-    given = transfer.give(node, queue, receiver, count)
-    if given:
+    sent = transfer.give(node, queue, receiver, count)
+    if sent:
         queue.unattended = 0
-    return given
+    return sent
 
 
 def _may_go(node: NodeState, queue: Queue) -> bool:
@@ -171,9 +171,9 @@ def _give_on_credit(node: NodeState, demand: Demand, queue: Queue) -> None:
         peer = node.cluster.nodes.get(id)
         if not credit or asker.credit_until < node.mono or peer is None or not peer.is_connected:
             continue
-        given = transfer.give(node, queue, peer, credit, _goes_unasked)
-        asker.credit = credit - given
-        if given and not queue.length:
+        sent = transfer.give(node, queue, peer, credit, _goes_unasked)
+        asker.credit = credit - sent
+        if sent and not queue.length:
             # It reads in YOURJOBS that there are no more, whatever it was offered before.
             _answered(demand, peer, Offer.NONE)
 

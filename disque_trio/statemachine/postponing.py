@@ -54,7 +54,7 @@ _LONGEST: Final[Millis] = LONGEST_PERIOD_S * 1000
 """Only a damaged copy has a longer back-off."""
 SHORT: Final[Millis] = ORIGINAL_PERIOD_S * 1000
 """A longer wait needs LONG_WAITS of all holders."""
-_SAID_TO_ALL: Final[Millis] = 0xFFFF_FFFF
+_LONGEST_REPORTED: Final[Millis] = 0xFFFF_FFFF
 """What a node without it is told of a longer one that it hears of later: it asks at the end of
 that, and is told the rest."""
 
@@ -136,11 +136,11 @@ def tell(node: NodeState, job: Job, ids: Iterable[NodeId], cause: Cause = Cause.
             others.append(peer.link)
             continue
         counts = bool(known & SNOOZES) or not job.snoozes
-        is_whole = bool(known & LONG_WAITS) or wait <= _SAID_TO_ALL
+        is_whole = bool(known & LONG_WAITS) or wait <= _LONGEST_REPORTED
         groups.setdefault((is_whole, counts), []).append(peer.link)
     is_nack = cause is Cause.NACK
     for (is_whole, counts), links in sorted(groups.items(), reverse=True):
-        reported_wait = wait if is_whole else _SAID_TO_ALL
+        reported_wait = wait if is_whole else _LONGEST_REPORTED
         snoozes, is_snooze = (job.snoozes, cause is Cause.RELEASE) if counts else (0, False)
         message = Postponed(job.id, reported_wait, nacks, is_nack, snoozes, is_snooze)
         send.broadcast(node, links, message)

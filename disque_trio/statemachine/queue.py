@@ -55,7 +55,7 @@ class Queue(Timed):
     waiting: dict[ClientId, Client] = attrs.Factory(dict)
     jobs_in: int = 0
     jobs_out: int = 0
-    given: int = 0
+    transferred: int = 0
     """How many of these went to other nodes."""
     acks: int = 0
     """How many of its jobs clients have acknowledged here."""

@@ -221,7 +221,7 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
     lifecycle.requeue_in(node, job, wait)
     reasons.await_delay(node, job)
     if not message.delay:
-        lifecycle.enqueue(node, job, Cause.TOLD)
+        lifecycle.enqueue(node, job, Cause.ENQUEUE_MESSAGE)
     key_index.await_turn(node, job)
     if not job.retry:
         journaling.renew(node, job)

@@ -49,20 +49,22 @@ def to_ids(node: NodeState, ids: Iterable[NodeId], message: Message) -> None:
     broadcast(node, links, message)
 
 
-def of_many(node: NodeState, ids: Iterable[NodeId], said: AboutJob, jobs: Sequence[JobId]) -> None:
-    """Send to the named nodes the same about each of these jobs; `said` names the first."""
+def of_many(
+    node: NodeState, ids: Iterable[NodeId], message: AboutJob, jobs: Sequence[JobId]
+) -> None:
+    """Send to the named nodes the same about each of these jobs; `message` names the first."""
     find = node.cluster.nodes.get
     links = [peer.link for id in ids if (peer := find(id)) is not None and peer.link]
-    broadcast_many(node, links, said, jobs)
+    broadcast_many(node, links, message, jobs)
 
 
 def broadcast_many(
-    node: NodeState, links: list[LinkId], said: AboutJob, jobs: Sequence[JobId]
+    node: NodeState, links: list[LinkId], message: AboutJob, jobs: Sequence[JobId]
 ) -> None:
-    """Send on all of these links the same about each of these jobs; `said` names the first."""
+    """Send on all of these links the same about each of these jobs; `message` names the first."""
     if links:
         node.cluster.messages_sent += len(links) * len(jobs)
-        node.out.messages.append((links, said if len(jobs) == 1 else Many(said, jobs)))
+        node.out.messages.append((links, message if len(jobs) == 1 else Many(message, jobs)))
 
 
 def to_holders(node: NodeState, job: Job, message: Message) -> None:

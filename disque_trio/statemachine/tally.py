@@ -66,7 +66,7 @@ class Tally:
     """How often a job was queued here, by cause."""
     delivered: int = 0
     """Jobs that were handed to clients; each delivery counts."""
-    given: int = 0
+    transferred: int = 0
     """Jobs that were moved to other nodes. Those that came are queued with the cause import."""
     acked: dict[Cause, int] = attrs.Factory(dict)
     """Jobs whose acknowledgement became known here, by how; SETACK is another node's word."""

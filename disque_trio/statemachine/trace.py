@@ -228,8 +228,8 @@ def _say(node: NodeState, kind: str, peer: str, message: Message) -> None:
         kept = _trace_of(node, job_id)
         if kept is not None:
             one = one_of(message, job_id)
-            said = wording(one, names_in(one))
-            _put(node, kept, kind, "", peer, said.name, said.detail)
+            part = wording(one, names_in(one))
+            _put(node, kept, kind, "", peer, part.name, part.detail)
 
 
 def _ids_in(node: NodeState, message: Message) -> list[JobId]:

@@ -49,11 +49,11 @@ def tell_ends(node: NodeState) -> None:
         job_id = next(iter(node.ended))
         end = node.ended.pop(job_id)
         for client in list(node.awaited.get(job_id, {}).values()):
-            reply = told(node, job_id, end, with_result=client.wants_result)
+            reply = end_reply(node, job_id, end, with_result=client.wants_result)
             release(node, client, reply if end else Failure(NO_JOB))
 
 
-def told(node: NodeState, job_id: JobId, end: bytes, *, with_result: bool) -> Reply:
+def end_reply(node: NodeState, job_id: JobId, end: bytes, *, with_result: bool) -> Reply:
     """What WAITJOB answers: how the job has ended, with WITHRESULT and its result."""
     if not with_result:
         return end

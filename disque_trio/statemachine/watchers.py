@@ -7,7 +7,8 @@ answered, so that a dead link is noticed, and those that do not know of watchers
 gets no answer tells all nodes, and each of them pings in turn: so a verdict needs a majority, as in
 a small cluster.
 
-Owns `Cluster.ring`, and of a peer `is_watched`, `used_at`, `told_at`, `doubted_at` and `voted_at`.
+Owns `Cluster.ring`, and of a peer `is_watched`, `used_at`, `reported_at`, `doubted_at` and
+`voted_at`.
 """
 
 from bisect import bisect_left
@@ -94,9 +95,9 @@ def report_silence(node: NodeState, peer: Peer) -> None:
             peer.voted_at = node.mono
             _tell(node, _neighbours(node, peer.id, -1), Suspect(peer.id, is_vote=True))
     elif node.mono - peer.ping_sent > timeout // 2 and _is_past(
-        node, max(peer.told_at, peer.doubted_at), timeout
+        node, max(peer.reported_at, peer.doubted_at), timeout
     ):
-        peer.told_at = node.mono
+        peer.reported_at = node.mono
         others = [each for each in node.cluster.nodes.values() if each is not peer]
         _tell(node, others, Suspect(peer.id))
 
@@ -129,4 +130,4 @@ def is_doubted(node: NodeState, peer: Peer) -> bool:
 
 def settle(peer: Peer) -> None:
     """The node has answered."""
-    peer.told_at = peer.doubted_at = peer.voted_at = 0
+    peer.reported_at = peer.doubted_at = peer.voted_at = 0

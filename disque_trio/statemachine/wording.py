@@ -52,16 +52,16 @@ class Wording:
 
 def wording(message: Message, names: Names) -> Wording:
     """The message's part of its row."""
-    said: Any = message
+    untyped: Any = message
     if isinstance(message, JobsMessage):
         copies = message.copies
         job = copies[0].id if len(copies) == 1 else b""
         queue = copies[0].queue if copies else b""
     else:
-        job, queue = getattr(said, "id", b""), getattr(said, "queue", b"")
+        job, queue = getattr(untyped, "id", b""), getattr(untyped, "queue", b"")
     return Wording(
         name_of(type(message)),
         job.decode("latin-1"),
         queue.decode("utf-8", "replace"),
-        said.detail(names),
+        untyped.detail(names),
     )

@@ -185,16 +185,16 @@ class Journal:
         alone has died since each job that left a queue had a record. If it cannot be written, this
         start does not rely on them either, and it is returned, to be written first."""
         state, boot = self._state, self._store.boot()
-        said = state.queues_note
+        note = state.queues_note
         first = first_notes(state.config, boot) if state.config.appendonly else []
         is_same = reader.format is Format.FRAMED and reader.written_by == this(__version__)
-        are_known = was_stopped or (is_same and bool(boot) and said == known_since(boot).id)
+        are_known = was_stopped or (is_same and bool(boot) and note == known_since(boot).id)
         notes: list[Record] = [STARTED] if was_stopped else []
         if reader.format is Format.FRAMED and not is_same:
             notes.append(this(__version__).note())
-        if not are_known if first else said not in (b"", UNKNOWN.id):
+        if not are_known if first else note not in (b"", UNKNOWN.id):
             notes.append(UNKNOWN)
-        if notes or first != [DeleteJob(said)]:
+        if notes or first != [DeleteJob(note)]:
             notes += first
         if are_known:
             take([STOPPED])

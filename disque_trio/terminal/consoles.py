@@ -33,7 +33,7 @@ class _Cleaned:
     def __init__(self, inner: ConsoleRenderable) -> None:
         self._inner = inner
 
-    def __rich_console__(self, made: Console, given: ConsoleOptions) -> RenderResult:
-        for each in made.render(self._inner, given):
+    def __rich_console__(self, made: Console, options: ConsoleOptions) -> RenderResult:
+        for each in made.render(self._inner, options):
             text = each.text if each.control else printable_lines(each.text)
             yield Segment(text, each.style, each.control)

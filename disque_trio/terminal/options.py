@@ -32,7 +32,7 @@ class UsageError(Exception):
 class Kind:
     """What a word of the command line may be."""
 
-    says: str
+    expected: str
     """What is allowed, for errors: "a port from 1 to 65535"."""
     read: Callable[[str], Any]
     """The value of a word. Raises `ValueError`."""
@@ -50,7 +50,7 @@ class Kind:
         try:
             return self.read(word)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{word!r} is not {self.says}") from None
+            raise argparse.ArgumentTypeError(f"{word!r} is not {self.expected}") from None
 
 
 def whole(
@@ -101,7 +101,7 @@ def one_of(*words: str, metavar: str = "") -> Kind:
     return Kind(f"one of {', '.join(words)}", read, metavar or f"{{{','.join(words)}}}", words)
 
 
-def matching(pattern: str, says: str, metavar: str) -> Kind:
+def matching(pattern: str, expected: str, metavar: str) -> Kind:
     """A word of this form."""
 
     def read(word: str) -> str:
@@ -109,7 +109,7 @@ def matching(pattern: str, says: str, metavar: str) -> Kind:
             raise ValueError
         return word
 
-    return Kind(says, read, metavar)
+    return Kind(expected, read, metavar)
 
 
 def text(metavar: str) -> Kind:
@@ -275,8 +275,8 @@ def parse(
     program: Program, prog: str, words: Sequence[str], environment: Mapping[str, str]
 ) -> Call[Any]:
     """Read a command line. Exits with 2 if it is wrong, and with 0 after `--help`."""
-    given, unknown = parser_of(program, prog).parse_known_args(words)
-    found = vars(given)
+    namespace, unknown = parser_of(program, prog).parse_known_args(words)
+    found = vars(namespace)
     parser: Parser = found.pop("parser")
     command: Command[Any] = found.pop("command")
     if unknown:

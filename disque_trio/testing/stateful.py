@@ -90,8 +90,8 @@ class ClusterStateMachine(RuleBasedStateMachine):
     def taken(self) -> list[bytes]:
         """The ids of all jobs that consumers were given."""
         replies = [pending.reply for pending in self.asked]
-        given = [job for reply in replies if isinstance(reply, list) for job in reply]
-        return [job[1] for job in given if isinstance(job, list) and isinstance(job[1], bytes)]
+        delivered = [job for reply in replies if isinstance(reply, list) for job in reply]
+        return [job[1] for job in delivered if isinstance(job, list) and isinstance(job[1], bytes)]
 
     def keep(self, trouble: Trouble) -> None:
         """Remember a fault, so that a later step may undo it. If too many, undo the oldest."""

@@ -284,7 +284,7 @@ FAMILIES: Final = (
              " from another node (setack) and so on.",
              lambda f: _by(f.node.tally.acked), "by"),
     _counter("jobs_given", "Jobs that were moved to other nodes; those that came are queued with"
-             " the cause import.", lambda f: f.node.tally.given),
+             " the cause import.", lambda f: f.node.tally.transferred),
     _counter("jobs_dropped", "Records of jobs that have gone without being collected as"
              " acknowledged, and why.", lambda f: _by(f.node.tally.dropped), "cause"),
     _counter("copies", "Copies: sent here by other nodes (taken), made by other nodes of jobs added"

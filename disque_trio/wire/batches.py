@@ -18,7 +18,7 @@ from disque_trio.statemachine.base import JOB_ID_LENGTH
 from disque_trio.statemachine.messages import Batch, JobMessage, Many, Message, ReplJob
 from disque_trio.wire import jobs
 from disque_trio.wire.jobs import DamagedError, expect
-from disque_trio.wire.payloads import SAID, WORDS, Body, Word
+from disque_trio.wire.payloads import WORD_READERS, WORDS, Body, Word
 
 BATCH: Final = 16
 """The type's number."""
@@ -97,7 +97,7 @@ def read(data: bytes, at: int, end: int, _count: int, _marks: int) -> Batch:
         expect(end - at >= _RUN.size)
         number, marks, count, aux = _RUN.unpack_from(data, at)
         at += _RUN.size
-        make = SAID.get(number)
+        make = WORD_READERS.get(number)
         if make is not None:
             start, at = at, at + count * JOB_ID_LENGTH
             if count == 1 and at == end and not messages:

@@ -179,10 +179,12 @@ def _record(tag: bytes, data: bytes, at: int, end: int) -> Record | None:
     if tag == _DELETE and end - at == JOB_ID_LENGTH:
         return DeleteJob(data[at:end])
     if tag == _RESULT and end - at >= _RESULT_HEAD.size:
-        id, given, until, length = _RESULT_HEAD.unpack_from(data, at)
+        id, stored_at, until, length = _RESULT_HEAD.unpack_from(data, at)
         at += _RESULT_HEAD.size
         if at + length <= end:
-            return StoredResult(id, data[at : at + length], given, until, data[at + length : end])
+            return StoredResult(
+                id, data[at : at + length], stored_at, until, data[at + length : end]
+            )
     raise DamagedError(_STRANGE)
 
 

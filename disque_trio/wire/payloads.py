@@ -124,7 +124,7 @@ WORDS: Final[dict[type, Callable[[Any], Word]]] = {
     **{kind: _word_writer(kind) for kind in _ABOUT_JOBS},
     SetAck: _setack_word,
 }
-SAID: Final[dict[int, Callable[[JobId, int, int], AboutJob]]] = {
+WORD_READERS: Final[dict[int, Callable[[JobId, int, int], AboutJob]]] = {
     **{kind.NUMBER: _word_reader(kind) for kind in _ABOUT_JOBS},
     SetAck.NUMBER: _setack,
 }
@@ -137,7 +137,7 @@ def _write_job(message: JobMessage) -> Body:
 
 
 def _job_reader(number: int) -> Reader:
-    make = SAID[number]
+    make = WORD_READERS[number]
 
     def read(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
         expect(end - at == _JOB.size)

@@ -139,11 +139,11 @@ class App(Generic[State]):
         name: a number of threads, or an object with the method `run` (docs/worker.md, "Executors").
         The other options are defaults of the tasks and consumers, as in `task`. Raises `ValueError`
         for invalid options."""
-        given = {
+        arguments = {
             "url": url, "lifespan": lifespan, "form": form, "max_body": max_body,
             "max_decoded": max_decoded, "executors": executors,
         }  # fmt: skip
-        kinds.check_kinds(given, kinds.OF_APP)
+        kinds.check_kinds(arguments, kinds.OF_APP)
         _check_defaults(defaults)
         self._defaults = defaults
         self.tasks: dict[str, Task[..., Any]] = {}

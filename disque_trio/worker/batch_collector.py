@@ -83,7 +83,7 @@ def collector(
             await found.sweep()
             return
         await found.collect()
-        unheard = found.tally.unheard() if now() > until else []
+        unreported = found.tally.unreported() if now() > until else []
         if now() > until:
             found.tally.late()
         if not found.tally.is_complete:
@@ -91,8 +91,8 @@ def collector(
             raise Snooze(found.pause_s())
         why_not = ""
         ends = found.ends(enqueuer.max_body // 2)
-        if unheard:
-            missing = f"{len(unheard)} of {counted(size, 'member')}"
+        if unreported:
+            missing = f"{len(unreported)} of {counted(size, 'member')}"
             why_not = f"its producer has ended before it had added {missing}"
         elif if_failed == "skip" and ends.failed:
             why_not = found.tally.failures()
@@ -153,7 +153,7 @@ class Collector:
         if left is not None and left <= len(self._held):
             fresh = {n: end for n, end in ended.items() if not self.tally.has_ended(n)}
             known = {place: self.tally.ended.get(place) for place in fresh}
-            self.tally.untold(fresh, self.now())
+            self.tally.infer_ends(fresh, self.now())
             self.changed += [n for n, end in known.items() if self.tally.ended.get(n) != end]
             self.tally.join()
 

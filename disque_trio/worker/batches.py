@@ -88,8 +88,8 @@ class Batch(Generic[R]):
                 for place, job in enumerate(self.jobs[start : start + _AT_ONCE], start):
                     tasks.start_soon(one, place, job)
         if missing or failed:
-            told = dict(failed[place] for place in sorted(failed))
-            raise BatchFailedError([missing[place] for place in sorted(missing)], told)
+            failures = dict(failed[place] for place in sorted(failed))
+            raise BatchFailedError([missing[place] for place in sorted(missing)], failures)
         return [results[place] for place in range(len(self.jobs))]
 
 
@@ -112,7 +112,7 @@ async def add(
     collector = await _add_collector(enqueuer, batch, len(members), then, until, if_failed)
     copies = then.definition.options.copies
     roster = _Roster(enqueuer, TOKENS + batch, deadline, copies)
-    ours = {"id": batch, "ttl": deadline + SPARE_S, "until": until, **copies.told()}
+    ours = {"id": batch, "ttl": deadline + SPARE_S, "until": until, **copies.as_options()}
     found: list[Result[R]] = []
     for start in range(0, len(members), WINDOW):
         some = [
@@ -134,7 +134,7 @@ class _Roster:
     queue: str
     deadline: int
     copies: Copies
-    _untold: list[Token] = attrs.field(init=False, factory=list)
+    _unsent: list[Token] = attrs.field(init=False, factory=list)
 
     async def add(
         self, start: int, calls: Sequence[Call[Any]], results: Sequence[Result[Any]]
@@ -153,10 +153,10 @@ class _Roster:
 
     async def finish(self) -> None:
         """Tell what no node took at once."""
-        untold, self._untold = self._untold, []
-        for token in untold:
+        unsent, self._unsent = self._unsent, []
+        for token in unsent:
             await self._tell(token)
-        if self._untold:
+        if self._unsent:
             _log.warning(
                 "%s: no node takes which jobs the members are: those whose end no worker tells "
                 "count as late after %d s",
@@ -173,7 +173,7 @@ class _Roster:
                 return
             except DisqueError as error:
                 _log.debug("%s: %s", self.queue, error)
-        self._untold.append(token)
+        self._unsent.append(token)
 
 
 def _member(call: Call[Any], job: Enqueued[Any]) -> Member:
@@ -223,7 +223,7 @@ async def _add_collector(
     if if_failed != "run":  # workers of earlier releases do not know it
         arguments["if_failed"] = if_failed
     options = then.definition.options
-    arguments |= options.copies.told()
+    arguments |= options.copies.as_options()
     kwargs = {name: codec.part(value, enqueuer.form) for name, value in arguments.items()}
     ttl = math.ceil(until - runtime().now()) + SPARE_S
     options = Options(

@@ -102,7 +102,7 @@ class Job(Generic[State]):
     def copies(self) -> Copies:
         """Its replicas and confirmations, as set by its producer or its task."""
         own = Copies.of(self.headers)
-        return attrs.evolve(self._usual, **own.told()) if own != NO_COPIES else self._usual
+        return attrs.evolve(self._usual, **own.as_options()) if own != NO_COPIES else self._usual
 
     @property
     def deadline(self) -> float:

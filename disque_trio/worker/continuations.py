@@ -86,8 +86,8 @@ async def _keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> records.Don
     if "result_ttl" in job.headers or replies.is_awaited(job.headers):
         result = _result(job, value)
         if replies.is_awaited(job.headers):
-            told = replies.or_where_it_is(enqueuer, job.headers, result, job.id)
-            await replies.add(enqueuer, job.headers, job.copies, told)
+            reply = replies.or_where_it_is(enqueuer, job.headers, result, job.id)
+            await replies.add(enqueuer, job.headers, job.copies, reply)
         outcome = await _with_result(enqueuer, job, result)
     await membership.leave(enqueuer.client, job, None)
     return outcome
@@ -100,8 +100,8 @@ async def _with_result(
     keep_s = replies.kept_s(job.headers)
     if not keep_s:
         return DONE
-    told = msgspec.structs.replace(result, task=job.task)
-    body = await replies.kept_body(enqueuer, job.headers, told)
+    kept = msgspec.structs.replace(result, task=job.task)
+    body = await replies.kept_body(enqueuer, job.headers, kept)
     return records.Done(body, max(keep_s, least_s))
 
 
@@ -112,14 +112,14 @@ async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> records.Outcome:
         with anyio.move_on_after(TELL_S, shield=job.run.why is Reason.TOO_LONG) as scope:
             await _tell_end(enqueuer, job, end)
         if scope.cancelled_caught:
-            _unsaid(job, f"no node has taken it within {TELL_S:.0f} s")
+            _warn_unreported(job, f"no node has taken it within {TELL_S:.0f} s")
     except BaseException as error:  # an encoder of users, or a cancellation: the job is over
-        _unsaid(job, describe(error))
+        _warn_unreported(job, describe(error))
     if isinstance(end.outcome, records.Done):  # dead jobs are kept as such
         try:
             return await _with_result(enqueuer, job, _failure(job, end.error))
         except Exception as error:
-            _unsaid(job, describe(error))
+            _warn_unreported(job, describe(error))
     return end.outcome
 
 
@@ -132,7 +132,7 @@ async def _tell_end(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
         await membership.leave(enqueuer.client, job, (state, end.reason))
 
 
-def _unsaid(job: Job[Any], why: str) -> None:
+def _warn_unreported(job: Job[Any], why: str) -> None:
     job.log.warning("its end cannot be reported to the client or the batch that waits: %s", why)
 
 
@@ -140,10 +140,10 @@ async def tell(enqueuer: Enqueuer, job: Job[Any], percent: float, text: str) -> 
     """The handler is so far."""
     if replies.is_awaited(job.headers):
         try:
-            told = codec.Result(_key(job), progress=(percent, escaped(text[:_LONGEST_TEXT])))
-            await replies.add(enqueuer, job.headers, job.copies, told)
-        except DisqueError as unsaid:
-            job.log.warning("its progress cannot be told to the client that waits: %s", unsaid)
+            progress = codec.Result(_key(job), progress=(percent, escaped(text[:_LONGEST_TEXT])))
+            await replies.add(enqueuer, job.headers, job.copies, progress)
+        except DisqueError as error:
+            job.log.warning("its progress cannot be told to the client that waits: %s", error)
 
 
 def _result(job: Job[Any], value: object) -> codec.Result:
@@ -155,12 +155,12 @@ def _result(job: Job[Any], value: object) -> codec.Result:
 
 def _failure(job: Job[Any], error: BaseException) -> codec.Result:
     first = leaves(error)[0]
-    told = {
+    details = {
         "type": name_of(type(first)),
         "text": text_of(first),
         "traceback": trace_of(error)[-_LONGEST_TRACEBACK:],
     }
-    return codec.Result(_key(job), error={name: escaped(text) for name, text in told.items()})
+    return codec.Result(_key(job), error={name: escaped(text) for name, text in details.items()})
 
 
 def _key(job: Job[Any]) -> str:

@@ -21,12 +21,12 @@ class Copies:
         return self.sync or "auto"
 
     @classmethod
-    def of(cls, told: Mapping[Any, Any]) -> Self:
+    def of(cls, values: Mapping[Any, Any]) -> Self:
         """Of headers, or of options. What is no count is left out."""
-        found = {name: told.get(name) for name in ("replicate", "sync")}
+        found = {name: values.get(name) for name in ("replicate", "sync")}
         return cls(**{name: each for name, each in found.items() if is_count(each)})
 
-    def told(self) -> dict[str, int]:
+    def as_options(self) -> dict[str, int]:
         """For `of`, and for ADDJOB: what is not None."""
         return {name: each for name, each in attrs.asdict(self).items() if each is not None}
 

@@ -166,9 +166,9 @@ def place_of(error: BaseException) -> str:
     """Where an error was raised: the innermost line of the user's code, or of any if there is none,
     without its text, because reading that may fail. Empty if it was not raised."""
     try:
-        told = vars(error).get(PLACE)
-        if isinstance(told, str):
-            return told
+        place = vars(error).get(PLACE)
+        if isinstance(place, str):
+            return place
         lines = list(_lines(traceback_of(error)))
         frame, line = next((each for each in reversed(lines) if _is_own(each[0])), lines[-1])
     except BaseException:  # nothing was raised, or a class of users

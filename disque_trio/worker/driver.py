@@ -182,7 +182,7 @@ class Worker:
     def has(self, feature: bytes) -> bool:
         """Has any node said that it has this feature?"""
         nodes = () if self._engine is None else self._engine.state.nodes.values()
-        return any(feature in (node.said or ()) for node in nodes)
+        return any(feature in (node.announced or ()) for node in nodes)
 
     def has_slot_for(self, queue: bytes) -> bool:
         """Could another job of this queue begin now?"""
@@ -336,7 +336,7 @@ class Worker:
             engine.know(_now(), names)
             self.turn()
 
-    def heard(self, link: Link, replies: Sequence[Reply]) -> None:
+    def received(self, link: Link, replies: Sequence[Reply]) -> None:
         """Replies have come."""
         assert self._engine is not None
         self._signs.answered = _now()

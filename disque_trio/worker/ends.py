@@ -31,7 +31,7 @@ Item = TypeVar("Item")
 
 Ended = Literal["acked", "dead", "expired", "gone"]
 """How a job has ended: `gone` is one that no node knows any more, after one of the others."""
-_Told = Ended | Literal["lives"] | None
+_End = Ended | Literal["lives"] | None
 """What a node says; None if that settles nothing."""
 
 
@@ -53,14 +53,16 @@ async def look(client: "clients.Client", watched: Iterable[Watched]) -> None:
     if not asked or not nodes:
         return
     first, *others = nodes
-    told = await _ends(client, first, [each.id for each in asked])
-    asked = [each for each, end in zip(asked, told, strict=True) if end != "lives"]
+    first_ends = await _ends(client, first, [each.id for each in asked])
+    asked = [each for each, end in zip(asked, first_ends, strict=True) if end != "lives"]
     if not asked:
         return
-    told = [end for end in told if end != "lives"]
+    first_ends = [end for end in first_ends if end != "lives"]
     more = await at_all(others, lambda node: _ends(client, node, [each.id for each in asked]))
     for place, each in enumerate(asked):
-        end = _verdict([told[place], *(None if ends is None else ends[place] for ends in more)])
+        end = _verdict(
+            [first_ends[place], *(None if ends is None else ends[place] for ends in more)]
+        )
         if end in ("acked", "gone"):
             await _follow(client, nodes, each, end)
         else:
@@ -148,8 +150,8 @@ def _refused_at(facts: Mapping[str, str]) -> float:
     return float(causes.get("NOREPL", 0))
 
 
-async def _ends(client: "clients.Client", node: Address, ids: Sequence[str]) -> list[_Told]:
-    nothing: list[_Told] = [None] * len(ids)
+async def _ends(client: "clients.Client", node: Address, ids: Sequence[str]) -> list[_End]:
+    nothing: list[_End] = [None] * len(ids)
     with anyio.move_on_after(PATIENCE_S):
         try:
             if not client.nodes.features(node):
@@ -160,11 +162,11 @@ async def _ends(client: "clients.Client", node: Address, ids: Sequence[str]) -> 
         except DisqueError:
             return nothing
         keeps_ids = _KEEPS_IDS in client.nodes.features(node)
-        return [_told(answer, keeps_ids=keeps_ids) for answer in answers]
+        return [_end_of(answer, keeps_ids=keeps_ids) for answer in answers]
     return nothing
 
 
-def _told(answer: object, *, keeps_ids: bool) -> _Told:
+def _end_of(answer: object, *, keeps_ids: bool) -> _End:
     match answer:
         case None:
             return "lives"
@@ -177,15 +179,15 @@ def _told(answer: object, *, keeps_ids: bool) -> _Told:
     return None
 
 
-def _verdict(told: Sequence[_Told]) -> Ended | None:
+def _verdict(ends: Sequence[_End]) -> Ended | None:
     for end in ("acked", "expired"):  # these are for good, whatever a node has not heard
-        if end in told:
+        if end in ends:
             return end
-    if "lives" in told:
+    if "lives" in ends:
         return None
-    if "dead" in told:
+    if "dead" in ends:
         return "dead"
-    return "gone" if all(each == "gone" for each in told) else None
+    return "gone" if all(each == "gone" for each in ends) else None
 
 
 async def _follow(

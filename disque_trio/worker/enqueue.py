@@ -209,8 +209,8 @@ else:
 
 def step_options(options: Options) -> dict[str, Any]:
     """Those of a job that is added later, without the defaults."""
-    given = {each: getattr(options, each) for each in OF_STEPS}
-    return {each: value for each, value in given.items() if value != _DEFAULTS[each]}
+    values = {each: getattr(options, each) for each in OF_STEPS}
+    return {each: value for each, value in values.items() if value != _DEFAULTS[each]}
 
 
 @attrs.define
@@ -278,9 +278,9 @@ class Request(Generic[R_co]):
     def result(self, answer: str | DisqueError, *, is_second: bool) -> "Result[R_co]":
         """What became of the job; `is_second` if the answer to an earlier request was lost."""
         if isinstance(answer, str):
-            told = self.key, self.task, self.queue, self.wait, self.follow, self.steps
+            details = self.key, self.task, self.queue, self.wait, self.follow, self.steps
             places = (self.unique, *self.steps)
-            return Enqueued(answer, *told, enqueuer=self.enqueuer, places=places)
+            return Enqueued(answer, *details, enqueuer=self.enqueuer, places=places)
         nothing_known = (LostError, NoNodeError) if is_second else (LostError,)
         return self.unknown(answer) if isinstance(answer, nothing_known) else answer
 
@@ -336,7 +336,7 @@ def exchange(asked: Sequence[Request[R_co] | DisqueError]) -> Exchange[R_co]:
         left = again
     for place, request in requests.items():
         found = results[place]
-        if request.enqueuer.hooks.hears_producers and isinstance(found, Enqueued):
+        if request.enqueuer.hooks.wants_enqueued and isinstance(found, Enqueued):
             request.announce(found.id)
     return [results[place] for place in range(len(asked))]
 
@@ -617,8 +617,8 @@ class Enqueuer:
         args, kwargs = packed
 
         def body(more: Mapping[str, Any]) -> bytes:
-            told = {"args": args, "kwargs": kwargs, "key": key, "headers": {**headers, **more}}
-            return write(codec.envelope(form, task=task, **told), self.longest)
+            fields = {"args": args, "kwargs": kwargs, "key": key, "headers": {**headers, **more}}
+            return write(codec.envelope(form, task=task, **fields), self.longest)
 
         unique = headers.get("unique")
         command = addjob(options, body, unique, headers.get("keep"))
@@ -661,15 +661,15 @@ def with_results(results: list[Any], under_way: Sequence[Any]) -> Iterator[None]
     try:
         yield
     except BaseException as error:
-        told = [*results, *under_way]
+        outcomes = [*results, *under_way]
         if not isinstance(error, Exception):
-            error.__dict__["results"] = told
+            error.__dict__["results"] = outcomes
             raise
-        added = sum(not isinstance(each, DisqueError) for each in told)
+        added = sum(not isinstance(each, DisqueError) for each in outcomes)
         raise EnqueueManyError(
-            f"interrupted after {counted(len(told), 'call')}, {added} of them added "
+            f"interrupted after {counted(len(outcomes), 'call')}, {added} of them added "
             f"(see `results`): {type_and_text(error)}",
-            told,
+            outcomes,
         ) from error
 
 

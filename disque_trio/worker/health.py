@@ -36,9 +36,9 @@ def pages(report: Callable[[], Report], times: RunTimes) -> dict[str, Page]:
     loop runs. `/metrics` has the run times of tasks, and what the report counts."""
 
     def health() -> tuple[HTTPStatus, bytes, str]:
-        told = report()
-        status = HTTPStatus.OK if told.healthy else HTTPStatus.SERVICE_UNAVAILABLE
-        return status, write(told, "json"), JSON
+        current = report()
+        status = HTTPStatus.OK if current.healthy else HTTPStatus.SERVICE_UNAVAILABLE
+        return status, write(current, "json"), JSON
 
     def metrics() -> tuple[HTTPStatus, bytes, str]:
         text = exposition(times) + "".join(_counted(report()))
@@ -107,8 +107,8 @@ def _found(known: Mapping[str, Page], head: bytes) -> tuple[HTTPStatus, bytes, s
     if method not in (b"GET", b"HEAD"):
         return HTTPStatus.METHOD_NOT_ALLOWED, b'{"error":"GET and HEAD only"}', JSON
     if page is None:
-        said = write({"error": "no such page", "pages": [*known]}, "json")
-        return HTTPStatus.NOT_FOUND, said, JSON
+        body = write({"error": "no such page", "pages": [*known]}, "json")
+        return HTTPStatus.NOT_FOUND, body, JSON
     return page()
 
 

@@ -54,7 +54,7 @@ class HookRunner:
     _repeats: Repeats = attrs.field(init=False, factory=Repeats)
 
     async def __aenter__(self) -> "HookRunner":
-        self._listeners = [_Listener(hook) for hook in self.hooks.heard]
+        self._listeners = [_Listener(hook) for hook in self.hooks.declared]
         self._tasks = await anyio.create_task_group().__aenter__()
         for each in self._listeners:
             self._tasks.start_soon(self._serve, each)
@@ -91,7 +91,7 @@ class HookRunner:
     def _of(self, kind: type[Event]) -> list[_Listener]:
         found = self._by_kind.get(kind)
         if found is None:
-            found = [each for each in self._listeners if each.hook.hears(kind)]
+            found = [each for each in self._listeners if each.hook.accepts(kind)]
             self._by_kind[kind] = found
         return found
 

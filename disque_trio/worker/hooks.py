@@ -28,7 +28,7 @@ class Hook:
     fn: _Call
     kinds: tuple[type[Event], ...]
 
-    def hears(self, kind: type[Event]) -> bool:
+    def accepts(self, kind: type[Event]) -> bool:
         """Is it called with events of this class?"""
         return issubclass(kind, self.kinds)
 
@@ -44,8 +44,8 @@ class Hook:
         more = repeats.due(f"{id(self)}", runtime().monotonic())
         if more is not None:
             text = "hook %s failed for %s: %s%s"
-            told = shown(self.fn), type(event).__name__, describe(error), more
-            write_with_traceback(_log, logging.ERROR, text, told, error)
+            args = shown(self.fn), type(event).__name__, describe(error), more
+            write_with_traceback(_log, logging.ERROR, text, args, error)
 
 
 @attrs.define(eq=False)
@@ -54,7 +54,7 @@ class Hooks:
 
     adding: list[_Call] = attrs.Factory(list)
     """Called before a job is added."""
-    heard: list[Hook] = attrs.Factory(list)
+    declared: list[Hook] = attrs.Factory(list)
     _of_producers: list[Hook] = attrs.Factory(list)
     _repeats: Repeats = attrs.Factory(Repeats)
 
@@ -67,16 +67,16 @@ class Hooks:
         if not takes(fn, 1):
             raise ValueError(f"hook {shown(fn)} must be a function of one argument")
         hook = Hook(fn, tuple(kinds))
-        if hook.hears(JobEnqueued):
+        if hook.accepts(JobEnqueued):
             if iscoroutinefunction(fn):
                 raise ValueError(
                     f"hook {shown(fn)} must be a `def`: threads add jobs, too (JobEnqueued)"
                 )
             self._of_producers.append(hook)
-        self.heard.append(hook)
+        self.declared.append(hook)
 
     @property
-    def hears_producers(self) -> bool:
+    def wants_enqueued(self) -> bool:
         """Does any hook want to know of jobs that were added?"""
         return bool(self._of_producers)
 

@@ -25,7 +25,7 @@ from disque_trio.worker.describing import type_and_text
 from disque_trio.worker.ends import SETTLED_S, Ended
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError, as_coded
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
-from disque_trio.worker.operating.asking import Asking, Found, InSteps, at_each, given, within
+from disque_trio.worker.operating.asking import Asking, Found, InSteps, at_each, unwrap, within
 
 Value = TypeVar("Value")
 
@@ -83,10 +83,10 @@ async def find(client: Asking, codecs: Codecs, job: str) -> codec.Result | None:
     """What nodes keep of this job now; of a step of a chain, of the last step that has one. Raises
     `DisqueError`, or one of `codec.BAD_INPUT`."""
     for _ in range(_MOST_STEPS):
-        told = _best((await _ask_all(client, job)).items)
-        if told is None or told.result is None:
+        best = _best((await _ask_all(client, job)).items)
+        if best is None or best.result is None:
             return None
-        result = codec.read_result(await _decoded(client, codecs, job, told.result))
+        result = codec.read_result(await _decoded(client, codecs, job, best.result))
         if not result.next:
             return result
         job = result.next
@@ -151,12 +151,12 @@ class _Waiting:
         """What nodes keep of the step."""
         missing_since: float | None = None
         while True:
-            told = await self._wait()
-            if told is not None and told.result is not None:
-                return told.result
-            if told is None and self.left == 0:
+            answer = await self._wait()
+            if answer is not None and answer.result is not None:
+                return answer.result
+            if answer is None and self.left == 0:
                 raise await self._none(None)
-            if told is None:
+            if answer is None:
                 continue
             found = await _ask_all(self.client, self.step)
             best = _best(found.items)
@@ -177,15 +177,15 @@ class _Waiting:
         """What one node says when the job has ended; None if it has not within this slice."""
         slice_s = SLICE_S if self.left is None else min(self.left, SLICE_S)
         began = self._now()
-        told: JobResult | None
+        answer: JobResult | None
         try:
             command = commands.waitresult(self.step, timeout=slice_s)
-            told = await self.client.run(attrs.evolve(command, patience_s=SILENT_S))
+            answer = await self.client.run(attrs.evolve(command, patience_s=SILENT_S))
         except UnknownJobError:
-            told = JobResult("acked", None)
+            answer = JobResult("acked", None)
         # A node has waited for the whole slice, whatever the clock of a test says.
-        self._passed(max(self._now() - began, slice_s if told is None else 0.0))
-        return told
+        self._passed(max(self._now() - began, slice_s if answer is None else 0.0))
+        return answer
 
     async def _pause(self) -> None:
         if isinstance(self.client, InSteps):
@@ -213,7 +213,7 @@ class _Waiting:
         """Why the step is dead, as nodes say it."""
 
         async def ask(node: Address) -> list[JobDetails]:
-            found = given(*await self.client.ask(node, [commands.show(self.step)]))
+            found = unwrap(*await self.client.ask(node, [commands.show(self.step)]))
             return [found] if found is not None and found.state == "dead" else []
 
         copies = (await at_each(self.client, ask)).items
@@ -233,40 +233,40 @@ async def why(client: Asking, job: str, end: Ended | None) -> tuple[Ended | None
         return end, ENDS[end]
 
     async def ask(node: Address) -> list[str]:
-        [told] = await client.ask(node, [commands.show(job, is_ended=True)])
-        found = given(told)
+        [reply] = await client.ask(node, [commands.show(job, is_ended=True)])
+        found = unwrap(reply)
         return [] if found is None or found.ending is None else [found.ending.outcome]
 
     try:
         outcomes = (await at_each(client, ask)).items
     except DisqueError:
         outcomes = []
-    told = (_REMEMBERED.get(each) for each in outcomes)
-    return next((each for each in told if each is not None), (end, ENDS[end]))
+    known = (_REMEMBERED.get(each) for each in outcomes)
+    return next((each for each in known if each is not None), (end, ENDS[end]))
 
 
-_Told = JobResult | None
+_Answer = JobResult | None
 """What a node says: how the job has ended, maybe with its result; None if it has not."""
 
 
-async def _ask_all(client: Asking, job: str) -> Found[_Told]:
-    async def ask(node: Address) -> list[_Told]:
-        [told] = await client.ask(node, [commands.waitresult(job, timeout=0)])
-        if isinstance(told, UnknownJobError | UnsupportedError):
+async def _ask_all(client: Asking, job: str) -> Found[_Answer]:
+    async def ask(node: Address) -> list[_Answer]:
+        [reply] = await client.ask(node, [commands.waitresult(job, timeout=0)])
+        if isinstance(reply, UnknownJobError | UnsupportedError):
             return []
-        return [given(told)]
+        return [unwrap(reply)]
 
     return await at_each(client, ask)
 
 
-def _best(told: Sequence[_Told]) -> JobResult | None:
+def _best(answers: Sequence[_Answer]) -> JobResult | None:
     """That with the result, if any."""
-    return next((each for each in told if each is not None and each.result is not None), None)
+    return next((each for each in answers if each is not None and each.result is not None), None)
 
 
-def _end(told: Sequence[_Told]) -> Ended | None:
+def _end(answers: Sequence[_Answer]) -> Ended | None:
     """How the job has ended, by what all nodes say that know it; None if it has not."""
-    ends: list[Any] = [None if each is None else each.end for each in told]
+    ends: list[Any] = [None if each is None else each.end for each in answers]
     for end in ("acked", "expired"):  # these are for good, whatever a node has not heard
         if end in ends:
             return end

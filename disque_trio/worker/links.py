@@ -36,7 +36,7 @@ class Listener(Protocol):
         """The node has answered HELLO so."""
         ...
 
-    def heard(self, link: "Link", replies: Sequence[Reply]) -> None:
+    def received(self, link: "Link", replies: Sequence[Reply]) -> None:
         """Replies have come, in the order of the requests."""
         ...
 
@@ -185,7 +185,7 @@ class Link:
             if replies:
                 self._has_answered = True
                 self._look_for_refusals(replies)
-                self.listener.heard(self, replies)
+                self.listener.received(self, replies)
 
     def _hear_greeting(self, replies: list[Reply]) -> list[Reply]:
         """Take the replies to the greeting off; the others."""

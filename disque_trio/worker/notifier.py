@@ -46,7 +46,7 @@ class Notifier:
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Until the stack is left, hooks are called, if there are any."""
-        if self.hooks.heard:
+        if self.hooks.declared:
             announcer = HookRunner(self.hooks, self.in_threads)
             self._announcer = await stack.enter_async_context(announcer)
 
@@ -99,9 +99,9 @@ class Notifier:
             try:
                 call(event)
             except BaseException as error:
-                told = shown(call), kind.__name__, describe(error)
+                args = shown(call), kind.__name__, describe(error)
                 text = "on_end(%s) failed for %s: %s"
-                write_with_traceback(_log, logging.ERROR, text, told, error)
+                write_with_traceback(_log, logging.ERROR, text, args, error)
         if announcer is not None and not _is_own(job):
             announcer.tell(event)
 

@@ -167,8 +167,8 @@ def rows(record: type) -> dict[str, Row]:
     }
 
 
-def _copied(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    return dict(given) if isinstance(given, Mapping) else given
+def _copied(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 @attrs.frozen(kw_only=True)
@@ -355,10 +355,10 @@ _TOO_MANY: Final = (
 )
 
 
-def _names(given: Iterable[str]) -> tuple[str, ...]:
-    names = tuple(given)
+def _names(aliases: Iterable[str]) -> tuple[str, ...]:
+    names = tuple(aliases)
     if not all(isinstance(each, str) for each in names):
-        raise ValueError(f"aliases={shown(given)} must be {kinds.NAMES[1]}")
+        raise ValueError(f"aliases={shown(aliases)} must be {kinds.NAMES[1]}")
     return names
 
 
@@ -493,14 +493,14 @@ def with_changes(named: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[s
     return {**changed, **changes}
 
 
-def check_options(given: Mapping[str, Any]) -> None:
+def check_options(values: Mapping[str, Any]) -> None:
     """Raises `ValueError` for a value that the option of this name cannot have."""
-    check_kinds(given, {**_OF_JOB, **_OF_DEFINITION})
+    check_kinds(values, {**_OF_JOB, **_OF_DEFINITION})
 
 
-def check_names(given: Mapping[str, Any], known: type) -> None:
+def check_names(names: Mapping[str, Any], known: type) -> None:
     """Raises `TypeError` for a name that is none of these, and says which one is near."""
-    for name in given:
+    for name in names:
         if name not in known.__annotations__:
             near = difflib.get_close_matches(name, known.__annotations__, n=1)
             hint = f"; do you mean {near[0]}?" if near else ""
@@ -547,7 +547,7 @@ def carried_by(definition: Definition, changes: Mapping[str, Any]) -> dict[str, 
 
 def carried(options: Options, headers: Mapping[str, Any]) -> Options:
     """The task's options with those of a job. Raises `ValueError`."""
-    given = {name: headers[name] for name in sorted(CARRIED & headers.keys())}
-    if not all(isinstance(value, int) for value in given.values()):
-        raise ValueError(f"options of the job are no numbers: {given}")
-    return attrs.evolve(options, **given)
+    of_job = {name: headers[name] for name in sorted(CARRIED & headers.keys())}
+    if not all(isinstance(value, int) for value in of_job.values()):
+        raise ValueError(f"options of the job are no numbers: {of_job}")
+    return attrs.evolve(options, **of_job)

@@ -89,15 +89,15 @@ class Polynomial(Policy):
             return self.most
 
 
-def _waits(given: Iterable[float]) -> tuple[float, ...]:
-    waits = tuple(given) if isinstance(given, Iterable) else ()
+def _waits(value: Iterable[float]) -> tuple[float, ...]:
+    waits = tuple(value) if isinstance(value, Iterable) else ()
     if (
-        isinstance(given, str | bytes)
-        or not isinstance(given, Iterable)
+        isinstance(value, str | bytes)
+        or not isinstance(value, Iterable)
         or not all(checks.is_number(wait) and wait >= 0 for wait in waits)
     ):
         raise ValueError(
-            f"waits={checks.shown(given)} must be numbers of seconds, 0 or more, as [10, 60]"
+            f"waits={checks.shown(value)} must be numbers of seconds, 0 or more, as [10, 60]"
         )
     return waits
 

@@ -76,8 +76,8 @@ def _of_run(job: Job[Any], end: End) -> None:
     level, text, args = _line(end)
     if end.how == "snoozed" and job.task.startswith(RESERVED):
         level = logging.DEBUG  # a collector looks again
-    is_told = is_of(end.error, JobTimeoutError) and cause_of(end.error) is None
-    if end.is_expected or job.run.is_traced or is_told:
+    is_timeout = is_of(end.error, JobTimeoutError) and cause_of(end.error) is None
+    if end.is_expected or job.run.is_traced or is_timeout:
         job.log.log(level, text, *args)
     else:
         write_with_traceback(job.log.logger, level, text, args, end.error, job.log.extra)

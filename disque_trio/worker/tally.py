@@ -12,7 +12,7 @@ from disque_trio.worker.tokens import CHUNK, FAILED, End, Member, State, Token, 
 
 DONE: Final[End] = ("done", "")
 _SHOWN: Final = 20
-_UNTOLD: Final[Mapping[Ended, End]] = {
+_INFERRED: Final[Mapping[Ended, End]] = {
     "acked": ("cancelled", "acknowledged, and no worker has said how it ended"),
     "gone": ("cancelled", "no node knows it any more, and no worker has said how it ended"),
     "dead": ("dead", "no worker has said why"),
@@ -96,18 +96,18 @@ class Tally:
         """Those whose ids are known and that have not ended, by place."""
         return {n: each for n, each in self.members.items() if each.id and n not in self.ended}
 
-    def unheard(self) -> list[int]:
+    def unreported(self) -> list[int]:
         """Places of members of which nobody has said anything: their producer has ended before."""
         known = self.ended.keys() | self.members.keys()
         return [place for place in range(self.size) if place not in known]
 
-    def untold(self, ended: Mapping[int, Ended], now: float) -> None:
+    def infer_ends(self, ended: Mapping[int, Ended], now: float) -> None:
         """These have ended, as nodes say, and no token tells how."""
         for place, how in ended.items():
             member = self.members[place]
-            end = _UNTOLD[how]
+            end = _INFERRED[how]
             if how == "gone" and not member.steps and 0 < member.expires <= now:
-                end = _UNTOLD["expired"]
+                end = _INFERRED["expired"]
             elif end[0] == "cancelled" and member.is_unique:
                 end = ("merged", "its unique key is another job's, which has ended")
             self._end(place, end)

@@ -99,10 +99,10 @@ def shortened(reason: str) -> str:
 
 def add(queue: str, token: Token, ttl: float, copies: Copies) -> Command[str]:
     """The ADDJOB of a token."""
-    told = {name: each for name, each in attrs.asdict(token, recurse=False).items() if each}
+    fields = {name: each for name, each in attrs.asdict(token, recurse=False).items() if each}
     command = commands.addjob(
         queue,
-        codec.write({"done": [], **told}, "json"),
+        codec.write({"done": [], **fields}, "json"),
         retry=RETRY_S,
         ttl=max(int(ttl), 2 * RETRY_S),
         replicate=copies.replicate,

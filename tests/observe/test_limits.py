@@ -10,7 +10,7 @@ from disque_trio.observe.client import Silence
 from disque_trio.observe.operations import OPERATIONS, limits
 from disque_trio.worker.operating import queues as operating
 from disque_trio.worker.operating.admin import Admin
-from disque_trio.worker.operating.asking import Found, given
+from disque_trio.worker.operating.asking import Found, unwrap
 from disque_trio.worker.operating.plans import Json, MistakeError, Outcome, Plan
 from tests.observe.rig import Observed, observed
 
@@ -33,7 +33,7 @@ def settings(seen: Observed) -> list[tuple[int, int, int, int]]:
 
 async def _queued(seen: Observed, port: int) -> list[Job]:
     [jobs] = await seen.client.ask(Address(port=port), [commands.qpeek("mail", 1)])
-    return given(jobs)
+    return unwrap(jobs)
 
 
 async def shown(seen: Observed, name: str = "mail") -> Json | None:

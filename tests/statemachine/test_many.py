@@ -65,7 +65,7 @@ def everything(rig: Rig) -> dict[str, object]:
         "counts": (
             {name: each.number for name, each in node.delayed.items()},
             node.leased,
-            [(queue.acks, queue.given) for queue in node.queues.values()],
+            [(queue.acks, queue.transferred) for queue in node.queues.values()],
         ),
         "tally": totals(node.tally),
         "memory": (node.memory.held, set(node.memory.evictable), set(node.memory.dummies)),

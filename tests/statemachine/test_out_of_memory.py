@@ -73,7 +73,7 @@ def test_each_command_that_says_when_it_begins_says_so() -> None:
 
         rig.machine.request(rig.client, args, rig.now)
 
-        assert row.says_when_it_begins
+        assert row.marks_beginning
         assert rig.node.begun is args
         rig.take()
         assert rig.node.begun is None, "the body of the last request would stay in memory"

@@ -341,9 +341,9 @@ def test_a_reply_that_is_under_way_is_lost_with_its_connection(disque_sim: Sim) 
     async def story(cluster: Cluster) -> None:
         stream = await cluster.story.connect(cluster.addresses.seeds[0], 1)
         with cluster.isolate("story"):
-            stream.heard(b"late")
+            stream.receive_reply(b"late")
             cluster.reset("story")
-            stream.heard(b"too late")
+            stream.receive_reply(b"too late")
         assert await stream.receive() == b"$4\r\nlate\r\n"
         with pytest.raises(anyio.EndOfStream):
             await stream.receive()

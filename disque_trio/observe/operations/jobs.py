@@ -12,7 +12,7 @@ from disque_trio.observe.operations.operation import answering, one_by_one, sile
 from disque_trio.observe.queues import is_delayed
 from disque_trio.observe.values import Json, word
 from disque_trio.terminal.counting import counted
-from disque_trio.worker.operating.asking import given
+from disque_trio.worker.operating.asking import unwrap
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Run, Tell
 from disque_trio.worker.operating.states import Copy
@@ -34,7 +34,7 @@ def _one(
     """Tell one node of a job."""
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
-        if given(*await client.ask(node, [make(id)])):
+        if unwrap(*await client.ask(node, [make(id)])):
             outcome.says.append(f"{names(node)}: done")
             outcome.count += 1
         else:

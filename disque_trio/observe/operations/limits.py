@@ -21,7 +21,7 @@ from disque_trio.observe.values import Json, given_name, readable
 from disque_trio.statemachine.base import LONGEST_PERIOD_S
 from disque_trio.statemachine.commandoptions import MOST_LIMIT
 from disque_trio.terminal.counting import counted
-from disque_trio.worker.operating.asking import Found, given
+from disque_trio.worker.operating.asking import Found, unwrap
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
 from disque_trio.worker.operating.queues import Queues
 
@@ -198,11 +198,11 @@ async def _send(client: Client, nodes: Sequence[Address], asked: Any) -> None:
     """To one of the nodes that know limits, the first that answers."""
     for node in nodes[:-1]:
         try:
-            given(*await client.ask(node, [asked]))
+            unwrap(*await client.ask(node, [asked]))
         except DisqueError:
             continue
         return
-    given(*await client.ask(nodes[-1], [asked]))
+    unwrap(*await client.ask(nodes[-1], [asked]))
 
 
 async def _wait(client: Client, queue: str, wanted: QueueLimits | None) -> list[Address]:

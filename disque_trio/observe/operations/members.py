@@ -12,7 +12,7 @@ from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.observe.cluster import lines_of, node_name
-from disque_trio.worker.operating.asking import at_each, given
+from disque_trio.worker.operating.asking import at_each, unwrap
 
 _FRESH_S: Final = 5.0
 """So old the names may be that an outcome has."""
@@ -41,7 +41,7 @@ async def members(client: Client) -> list[Member]:
     """All nodes."""
 
     async def ask(node: Address) -> list[tuple[Address, bytes]]:
-        reply = given(*await client.ask(node, [commands.call("CLUSTER", "NODES")]))
+        reply = unwrap(*await client.ask(node, [commands.call("CLUSTER", "NODES")]))
         return [(node, reply)] if isinstance(reply, bytes) else []
 
     found: dict[str, Member] = {}

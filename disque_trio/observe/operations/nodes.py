@@ -11,7 +11,7 @@ from disque_trio.observe.operations.members import Member, members, names_of
 from disque_trio.observe.operations.operation import answering, one_by_one
 from disque_trio.observe.values import Json, word
 from disque_trio.terminal.counting import counted
-from disque_trio.worker.operating.asking import given
+from disque_trio.worker.operating.asking import unwrap
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, SilentNodeError, Tell
 
 _DIGITS: Final = 8
@@ -110,7 +110,7 @@ async def kick(client: Client, args: Json) -> Plan:
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
         asked = commands.call("CLIENT", "KILL", "ID", connection)
-        outcome.count = int(bool(given(*await client.ask(node, [asked]))))
+        outcome.count = int(bool(unwrap(*await client.ask(node, [asked]))))
         (outcome.says if outcome.count else outcome.failed).append(
             f"{name}: {'ended' if outcome.count else 'the connection has gone already'}"
         )

@@ -13,7 +13,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.observe.operations.members import Names
 from disque_trio.observe.values import Json
 from disque_trio.terminal.counting import counted
-from disque_trio.worker.operating.asking import Found, at_each, given
+from disque_trio.worker.operating.asking import Found, at_each, unwrap
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Run, Tell
 
 MANY: Final = 100
@@ -122,7 +122,7 @@ async def answering(client: Client) -> Found[Address]:
     """The nodes that answer."""
 
     async def ask(node: Address) -> list[Address]:
-        given(*await client.ask(node, [commands.ping()]))
+        unwrap(*await client.ask(node, [commands.ping()]))
         return [node]
 
     return await at_each(client, ask)
@@ -141,7 +141,7 @@ def one_by_one(
     async def run(outcome: Outcome, _tell: Tell) -> None:
         for node in nodes:
             try:
-                text, count = describe(given(*await client.ask(node, [asked])))
+                text, count = describe(unwrap(*await client.ask(node, [asked])))
             except DisqueError as error:
                 outcome.failed.append(f"{names(node)}: {error}")
             else:

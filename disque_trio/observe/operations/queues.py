@@ -20,7 +20,7 @@ from disque_trio.observe.operations.operation import (
 )
 from disque_trio.observe.values import Json, given_name, readable, word
 from disque_trio.terminal.counting import counted
-from disque_trio.worker.operating.asking import Found, at_each, given
+from disque_trio.worker.operating.asking import Found, at_each, unwrap
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
 from disque_trio.worker.operating.states import Copy
@@ -35,7 +35,7 @@ async def stats_of(client: Client, queue: str) -> Found[tuple[Address, QueueStat
     """What the nodes that answer have of a queue."""
 
     async def ask(node: Address) -> list[tuple[Address, QueueStats | None]]:
-        return [(node, given(*await client.ask(node, [commands.qstat(queue)])))]
+        return [(node, unwrap(*await client.ask(node, [commands.qstat(queue)])))]
 
     return await at_each(client, ask)
 
@@ -190,7 +190,7 @@ async def redrive(client: Client, args: Json) -> Plan:
                 some = rate
                 while some == rate:
                     asked = commands.redrive_queue(queue, rate)
-                    yield (some := given(*await client.ask(node, [asked])))
+                    yield (some := unwrap(*await client.ask(node, [asked])))
             return
         for start in range(0, len(dead.found.items), rate):
             yield await Jobs(client).of_each(

@@ -77,7 +77,7 @@ MOMENTS: Final[dict[type, str]] = {
     Reconciliation: "until",
     Repair: "failing changed_at again awaited silent trailing",
     Search: "began last_answers",
-    Share: "until heard_at voted_until",
+    Share: "until reported_at voted_until",
     Supply: "asked_at",
 }
 """Fields that are moments of the monotonic clock, or dictionaries of them."""
@@ -105,11 +105,11 @@ LEFT_OUT: Final[dict[type, str]] = {
     " is_unix wrong_passwords awaits authenticated",
     KeptResult: "at",
     Peer: "ip port bus_port zone name created ping_sent pong_received link link_created processes"
-    " used_at told_at doubted_at voted_at resent_on holding id_start version"
+    " used_at reported_at doubted_at voted_at resent_on holding id_start version"
     " format",
     Cluster: "nodes links last_link reachable duplicate own_addresses probe_at hosts"
     " is_own_ip_learned announced_ip messages_sent messages_received incarnation refusal",
-    Queue: "created accessed jobs_in jobs_out given acks _in_order _late _late_adds length",
+    Queue: "created accessed jobs_in jobs_out transferred acks _in_order _late _late_adds length",
     QueueAnnouncements: "began",
     Cron: "runs",
     Repair: "listed",

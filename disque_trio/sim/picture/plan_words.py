@@ -113,7 +113,9 @@ def _adds(adds: Sequence[Add]) -> list[str]:
 
 
 def _options(add: Add) -> str:
-    return " ".join(_option(option, value) for option, value in joboptions.given(add.options))
+    return " ".join(
+        _option(option, value) for option, value in joboptions.option_values(add.options)
+    )
 
 
 def _option(option: joboptions.Option, value: Any) -> str:

@@ -42,7 +42,7 @@ def look(
 
 def describe(record: Record) -> list[Reply]:
     """The elements of SHOW, of which most have no value any more; then what is known of its end."""
-    head, said = record.head, record.said
+    head, details = record.head, record.details
     is_whole = len(head) < HEAD
     reply: list[Reply] = [b"id", record.id, b"queue", record.queue, b"state", STATE]
     reply += [b"repl", 0, b"ttl", 0, b"ctime", record.ctime, b"delay", 0, b"retry", 0]
@@ -54,12 +54,12 @@ def describe(record: Record) -> list[Reply]:
         reply += [b"body-start", head]
     if record.by:
         reply += [b"by", record.by]
-    if said.group is not None:
-        reply += [b"group", said.group]
-    if said.key is not None:
-        reply += [b"key", said.key]
-    if said.reason:
-        reply += [b"reason", said.reason]
-    if said.error.text:
-        reply += [b"failed-at", said.error.at, b"error", said.error.text]
+    if details.group is not None:
+        reply += [b"group", details.group]
+    if details.key is not None:
+        reply += [b"key", details.key]
+    if details.reason:
+        reply += [b"reason", details.reason]
+    if details.error.text:
+        reply += [b"failed-at", details.error.at, b"error", details.error.text]
     return reply

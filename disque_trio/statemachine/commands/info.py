@@ -281,7 +281,7 @@ def _tally(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "jobs_postponed", tally.postponed
     yield "jobs_nacked", tally.nacked
     yield "jobs_acked", _by_reason(tally.acked)
-    yield "jobs_given", tally.given
+    yield "jobs_given", tally.transferred
     yield "jobs_dropped", _by_reason(tally.dropped)
     yield "copies_taken", tally.copies_taken
     yield "copies_confirmed", tally.copies_confirmed

@@ -72,8 +72,8 @@ def _options_at(args: list[bytes]) -> int:
 
 
 def _ack_with_result(node: NodeState, client: Client, args: list[bytes], at: int) -> Reply:
-    given = read_options(args[at:], b"ACKJOB", ACKJOB)
-    value = given.get("result")
+    options = read_options(args[at:], b"ACKJOB", ACKJOB)
+    value = options.get("result")
     if value is None:
         raise CommandError(b"ERR KEEP is for results: it needs RESULT")
     if at > _ONE_ID:
@@ -88,7 +88,7 @@ def _ack_with_result(node: NodeState, client: Client, args: list[bytes], at: int
         raise CommandError(pressure.refusal(node).text)
     node.begun = args
     node.acker = client.name or client.address
-    return int(acks.ack_with_result(node, job_id, value, given.get("keep", KEEP_RESULT)))
+    return int(acks.ack_with_result(node, job_id, value, options.get("keep", KEEP_RESULT)))
 
 
 def fastack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -249,19 +249,19 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
 def waitjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How the job ends: acked, dead or expired; null if it has not ended in time."""
     job_id = check_id(args[1])
-    given = read_options(args[2:], b"WAITJOB", WAITJOB)
+    options = read_options(args[2:], b"WAITJOB", WAITJOB)
     job = node.jobs.get(job_id)
-    with_result = "with_result" in given
+    with_result = "with_result" in options
     if (job is None and job_id in node.results) or (job is not None and job.state == ACKED):
-        return waiters.told(node, job_id, b"acked", with_result=with_result)
+        return waiters.end_reply(node, job_id, b"acked", with_result=with_result)
     if job is None:
         origin = b" It was added at the node whose ID begins with " + job_id[2:10]
         raise CommandError(waiters.NO_JOB + origin)
     if job.state == DEAD:
-        return waiters.told(node, job_id, b"dead", with_result=with_result)
-    if "no_hang" in given:
+        return waiters.end_reply(node, job_id, b"dead", with_result=with_result)
+    if "no_hang" in options:
         return None
-    wait = given.get("wait", 0)
+    wait = options.get("wait", 0)
     until = node.mono + wait if wait else 0
     waiters.block_for_end(node, client, job_id, until, with_result=with_result)
     return PENDING

@@ -42,17 +42,17 @@ def queue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 def _setting(words: list[bytes]) -> Setting:
     if [each.upper() for each in words] == [b"NONE"]:
         return Setting()
-    given: dict[str, Any] = read_options(_resolved(words), b"QUEUE LIMIT", LIMIT)
+    options: dict[str, Any] = read_options(_resolved(words), b"QUEUE LIMIT", LIMIT)
     for option in LIMIT.values():
-        if option.needs and option.name in given and LIMIT[option.needs].name not in given:
+        if option.needs and option.name in options and LIMIT[option.needs].name not in options:
             raise CommandError(_NEEDS % (option.word, option.needs))
-    if not given.keys() & {"concurrency", "rate", "group_concurrency", "group_rate"}:
+    if not options.keys() & {"concurrency", "rate", "group_concurrency", "group_rate"}:
         raise CommandError(_NO_LIMIT)
-    if "rate" in given:
-        given.setdefault("period", 1000)
-    if "group_rate" in given:
-        given.setdefault("group_period", 1000)
-    return Setting(**given | {"is_loose": "is_loose" in given})
+    if "rate" in options:
+        options.setdefault("period", 1000)
+    if "group_rate" in options:
+        options.setdefault("group_period", 1000)
+    return Setting(**options | {"is_loose": "is_loose" in options})
 
 
 def _resolved(words: list[bytes]) -> list[bytes]:

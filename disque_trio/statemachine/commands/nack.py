@@ -81,12 +81,12 @@ def _give(node: NodeState, job: Job, options: _Options) -> bool:
     if is_noted:
         joberrors.note(node, job, options.error or b"")
     if options.dead is not None:
-        is_given = deadletters.nack(node, job, options.dead)
+        is_returned = deadletters.nack(node, job, options.dead)
     else:
-        is_given = _nack(node, job, options.delay)
+        is_returned = _nack(node, job, options.delay)
     if is_noted:
         joberrors.tell(node, job)
-    return is_given
+    return is_returned
 
 
 def _may_be_given_back(job: Job, options: _Options) -> bool:
@@ -96,8 +96,8 @@ def _may_be_given_back(job: Job, options: _Options) -> bool:
 
 
 def _counted(node: NodeState, steps: Generator[None, None, int]) -> longcommands.Steps:
-    given = yield from steps
-    return counts.nacked(node, given)
+    count = yield from steps
+    return counts.nacked(node, count)
 
 
 def give_back_all(
@@ -119,13 +119,13 @@ def give_back_all(
         for job in held(node, each, flags):
             check_life(node, job, delay)
     node.begun = args
-    given = 0
+    count = 0
     for number, each in enumerate(parts):
         if number:
             yield
-        given += sum([give(job) for job in held(node, each, flags)])
+        count += sum([give(job) for job in held(node, each, flags)])
         end_deliveries(node, each)
-    return given
+    return count
 
 
 def end_of_ids(args: list[bytes], options: Container[bytes], usage: bytes) -> int:

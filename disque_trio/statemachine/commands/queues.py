@@ -99,17 +99,17 @@ def _get_many(
     node: NodeState, client: Client, options: GetOptions, queues: Sequence[bytes]
 ) -> longcommands.Steps:
     """It ends early if the node cannot give jobs any more: what it has given is delivered."""
-    given: list[Reply] = []
+    delivered: list[Reply] = []
 
     def give(jobs: list[Job]) -> None:
-        given.extend(delivery.give(node, client, jobs, options.wants))
+        delivered.extend(delivery.give(node, client, jobs, options.wants))
 
     for _ in delivery.rounds(node, client, queues, options.count, give):
         yield
         if node.refusal is not None:
             break
-    if given:
-        return given
+    if delivered:
+        return delivered
     return node.refusal or _wait(node, client, options, queues)
 
 
@@ -295,7 +295,7 @@ def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     reply += [b"delayed", delayed, b"leased", leased, b"dead", dead]
     oldest = queue.oldest()
     reply += [b"age-ms", 0 if oldest is None else max(node.wall - oldest.made, 0)]
-    reply += [b"deliveries", queue.jobs_out - queue.given, b"acks", queue.acks]
+    reply += [b"deliveries", queue.jobs_out - queue.transferred, b"acks", queue.acks]
     reply += [b"unqueued", node.unqueued.get(queue.name, 0)]
     restored, due = waiting(node, node.restored.get(queue.name))
     reply += [b"restored", restored, b"restored-due-ms", due, b"delayed-due-ms", delayed_due]
@@ -337,9 +337,9 @@ def waiting(node: NodeState, backlog: Backlog | None) -> tuple[int, Millis | Non
 def purge(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many jobs, or dead jobs, the queue has here; they are acknowledged from now on, here or,
     with BCAST, on every node."""
-    given = read_options(args[2:], b"PURGE", PURGE)
-    dead = "is_dead" in given
-    if "is_bcast" in given:
+    options = read_options(args[2:], b"PURGE", PURGE)
+    dead = "is_dead" in options
+    if "is_bcast" in options:
         purging.tell_others(node, args[1], dead=dead)
     return purging.purge(node, args[1], dead=dead)
 

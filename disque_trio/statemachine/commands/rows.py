@@ -68,12 +68,12 @@ class Command:
     is_wide: bool = attrs.field(init=False)
     """Might it look at much, or be answered much, for milliseconds?"""
 
-    says_when_it_begins: bool = attrs.field(init=False)
+    marks_beginning: bool = attrs.field(init=False)
     """Does the handler set `NodeState.begun` before it changes anything?"""
 
     def is_whole(self, node: NodeState, args: list[bytes]) -> bool:
         """This request has been broken off. Has it changed nothing?"""
-        return self.is_look or (self.says_when_it_begins and node.begun is not args)
+        return self.is_look or (self.marks_beginning and node.begun is not args)
 
     def takes(self, count: int) -> bool:
         """Is this the right number of words?"""
@@ -99,8 +99,8 @@ class Command:
     def _is_among_the_wide(self) -> bool:
         return self.name in _WIDE
 
-    @says_when_it_begins.default
-    def _is_among_those_that_say(self) -> bool:
+    @marks_beginning.default
+    def _is_among_those_that_mark(self) -> bool:
         return self.name in _BEGINS
 
     @is_look.default

@@ -430,8 +430,8 @@ def _take_state(options: Options, word: bytes) -> None:
 def _one_of(option: Option, word: bytes) -> bytes:
     ways = option.usage.encode().split(b"|")
     if word.lower() not in ways:
-        told = b" or ".join([way.upper() for way in ways]), shown(word)
-        raise CommandError(b"ERR Invalid REPLY type, try %b: %b is neither" % told)
+        values = b" or ".join([way.upper() for way in ways]), shown(word)
+        raise CommandError(b"ERR Invalid REPLY type, try %b: %b is neither" % values)
     return word.lower()
 
 
@@ -483,10 +483,10 @@ def _shows_job(node: NodeState, options: Options, job: Job) -> bool:
     age = (node.wall - job.made) // 1000
     if options.older is not None and age < options.older:
         return False
-    return (options.younger is None or age <= options.younger) and _says(options, job)
+    return (options.younger is None or age <= options.younger) and _matches(options, job)
 
 
-def _says(options: Options, job: Job) -> bool:
+def _matches(options: Options, job: Job) -> bool:
     """Has it this group, key, error and text? A body that is on disk has none."""
     more = job.extensions
     if options.group is not None and job.group != options.group:
@@ -509,11 +509,11 @@ def _shows_ended(node: NodeState, options: Options, sheet: Sheet, at: int) -> bo
         if options.younger is not None and age > options.younger:
             return False
     if (options.group, options.key, options.error) != (None, None, None):
-        said = sheet.said.get(at, NOTHING)
-        if options.group is not None and said.group != options.group:
+        details = sheet.details.get(at, NOTHING)
+        if options.group is not None and details.group != options.group:
             return False
-        if options.key is not None and said.key != options.key:
+        if options.key is not None and details.key != options.key:
             return False
-        if options.error is not None and said.error.kind != options.error:
+        if options.error is not None and details.error.kind != options.error:
             return False
     return options.body is None or options.body in sheet.head(at)

@@ -85,13 +85,13 @@ def auth(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     return OK
 
 
-def log_in(node: NodeState, client: Client, given: bytes, *, user: bytes) -> None:
+def log_in(node: NodeState, client: Client, candidate: bytes, *, user: bytes) -> None:
     """Authenticate the client. A wrong password or user name revokes an earlier authentication: a
     client that asks for the rights of another user must not keep those of `default`."""
     password = node.config.requirepass
     if not password:
         raise CommandError(b"ERR Client sent AUTH, but no password is set")
-    is_right = hmac.compare_digest(given, password)
+    is_right = hmac.compare_digest(candidate, password)
     client.authenticated = is_right and user == DEFAULT_USER
     if not is_right:
         node.stats.wrong_passwords += 1

@@ -153,9 +153,9 @@ async def on_tick(scheduled: datetime) -> None:
                       tick=scheduled.isoformat(), attempt=job.attempt)  # fmt: skip
 
 
-async def body(given: bytes) -> Any:
+async def body(data: bytes) -> Any:
     """The consumer of a queue."""
-    return await perform(int(given))
+    return await perform(int(data))
 
 
 # Executors.
@@ -204,10 +204,10 @@ class SimulatedProcesses:
             raise WorkerDiedError("SIGKILL")
         if deed.kind == "block":
             await trio.sleep(deed.after_s)
-        told = pickle.loads(answer(_outcome(deed, number))[LENGTH:])
-        if isinstance(told, Raised):
-            raise told.error()
-        return told.value
+        result = pickle.loads(answer(_outcome(deed, number))[LENGTH:])
+        if isinstance(result, Raised):
+            raise result.error()
+        return result.value
 
 
 def _outcome(deed: Deed, number: int) -> Result | BaseException:

@@ -57,7 +57,7 @@ class AppWorker(WorkerProcess):
     rest_s: float = RESTART_S
     """How long until the next life."""
     gone: trio.Event = attrs.Factory(trio.Event)
-    _is_told: bool = False
+    _is_stopping: bool = False
 
     async def live(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until it is killed, or ends."""
@@ -83,8 +83,8 @@ class AppWorker(WorkerProcess):
             how = _names(error)
         if self.is_alive and not self.is_over:
             self.connections.die()
-            told = "ordered" if self._is_told else ""
-            self.state.row("ended", self.name, cause=how or "cancelled", told=told)
+            reason = "ordered" if self._is_stopping else ""
+            self.state.row("ended", self.name, cause=how or "cancelled", told=reason)
         self.gone.set()
 
     def _settings(self) -> Settings:
@@ -135,7 +135,7 @@ class AppWorker(WorkerProcess):
     def stop(self) -> None:
         """As SIGTERM does."""
         if self.is_alive and self.worker is not None:
-            self._is_told = True
+            self._is_stopping = True
             self.state.row("stop", self.name)
             self.obey()
 
@@ -166,8 +166,8 @@ class AppWorker(WorkerProcess):
             case Dead(reason=reason):
                 self._end(run, "dead", reason.decode(errors="replace")[:200])
             case Release():
-                told = outcome.delay
-                self._end(run, "release", "" if told is None else f"{told}")
+                release_delay = outcome.delay
+                self._end(run, "release", "" if release_delay is None else f"{release_delay}")
             case _:
                 self._end(run, "done", "")
 
@@ -322,7 +322,7 @@ class AppProducer:
         self._members(batch.id, call.jobs, batch.jobs)
         if call.waits:
             self.state.row("wait", self.name, cause="batch", ref=call.jobs[0].number)
-            await self._told(lambda: batch.wait(WAIT_S), call.jobs[0].number)
+            await self._await_value(lambda: batch.wait(WAIT_S), call.jobs[0].number)
 
     async def then(self, call: AppCall) -> None:
         """A batch with `then`."""
@@ -357,9 +357,9 @@ class AppProducer:
 
     async def _wait(self, enqueued: Enqueued[Any], number: int) -> None:
         self.state.row("wait", self.name, job=enqueued.id, cause="result", ref=number)
-        await self._told(lambda: enqueued.result(WAIT_S), number)
+        await self._await_value(lambda: enqueued.result(WAIT_S), number)
 
-    async def _told(self, wait: Callable[[], Any], number: int) -> None:
+    async def _await_value(self, wait: Callable[[], Any], number: int) -> None:
         self.state.waits += 1
         how = "value"
         try:

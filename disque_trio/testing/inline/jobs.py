@@ -42,11 +42,11 @@ class Waiting:
     """GROUP, if it has one."""
 
     def __str__(self) -> str:
-        given = [repr(each) for each in self.args]
-        given += [f"{name}={value!r}" for name, value in self.kwargs.items()]
+        arguments = [repr(each) for each in self.args]
+        arguments += [f"{name}={value!r}" for name, value in self.kwargs.items()]
         late = f" in {self.due_in:g} s" if self.due_in else ""
         name = self.task or repr(self.body[:40])
-        return f"{name}({', '.join(given)}){late}, queue {self.queue}"
+        return f"{name}({', '.join(arguments)}){late}, queue {self.queue}"
 
 
 def shown(node: MemoryNode, job: Job) -> Waiting:

@@ -83,11 +83,11 @@ class Server:
         """How many jobs there were."""
         connection = client.connect(address)
         connection.send([b"INFO", b"jobs"])
-        told = connection.receive()
+        info = connection.receive()
         connection.send([b"DEBUG", b"FLUSHALL"])
         connection.receive()
-        assert isinstance(told, bytes), told
-        lines = dict(line.partition(b":")[::2] for line in told.splitlines())
+        assert isinstance(info, bytes), info
+        lines = dict(line.partition(b":")[::2] for line in info.splitlines())
         return int(lines[b"registered_jobs"])
 
     @contextlib.contextmanager

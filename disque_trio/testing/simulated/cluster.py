@@ -28,7 +28,7 @@ LONGEST_DRAIN_S: Final = 3600.0
 STORY: Final = "story"
 """The process that runs the scenario and adds its jobs."""
 _ALIVE: Final = (WAIT_REPL, ACTIVE, QUEUED)
-_TOLD: Final = ("crash", "start", "pause", "resume", "cut", "heal", "clock.step", "clock.rate")
+_NOTED: Final = ("crash", "start", "pause", "resume", "cut", "heal", "clock.step", "clock.rate")
 _ENDED: Final = ("acked", "dead")
 _DROPPED: Final = ("client-deljob", "expired", "evicted", "flush")
 _AGAIN: Final = ("retry", "enqueue", "nack", "untied", "unbegun", "backed-off")
@@ -294,7 +294,7 @@ class Cluster(FaultControls):
             self._added[row.job] = None
         elif row.kind in _ENDED or (row.kind == "drop" and row.cause in _DROPPED):
             self._ended[row.job] = None
-        if row.kind in _TOLD:
+        if row.kind in _NOTED:
             self.note(row.node, " ".join(filter(None, (row.kind, row.peer, row.detail))))
         elif row.kind == "queue" and row.cause in _AGAIN and not row.queue.startswith(RESERVED):
             self.note(row.node, f"queues {shown(row.job)} again: {row.cause}")

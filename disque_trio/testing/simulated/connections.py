@@ -75,7 +75,7 @@ class SimStream(ByteStream):
             self.end()
             self._connections.hang_up(self)
 
-    def heard(self, reply: Reply) -> None:
+    def receive_reply(self, reply: Reply) -> None:
         """A reply has come; one that comes after the end is lost."""
         if not self._has_ended:
             self._data += encode_reply(reply)
@@ -242,7 +242,7 @@ class Connections:
         """A reply has come."""
         stream = self._streams.get(connection)
         if stream is not None:
-            self._go(stream.node, lambda: stream.heard(reply))
+            self._go(stream.node, lambda: stream.receive_reply(reply))
 
     def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
         """The node has ended the connection."""

@@ -77,9 +77,9 @@ class Watching:
     """While it is entered, calls of the objects' public methods are told, but for those that they
     make themselves."""
 
-    def __init__(self, state: State, told: Effect) -> None:
+    def __init__(self, state: State, report: Effect) -> None:
         self._state = state
-        self._told = told
+        self._report = report
         self._classes: list[tuple[Any, type]] = []
         self._depth = 0
 
@@ -108,9 +108,9 @@ class Watching:
 
     def _wrapped(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def called(self_: Any, *args: Any, **kwargs: Any) -> Any:
-            given = [repr(each) for each in args] + [f"{k}={v!r}" for k, v in kwargs.items()]
+            arguments = [repr(each) for each in args] + [f"{k}={v!r}" for k, v in kwargs.items()]
             if not self._depth:
-                self._told(f"{_name(self_)}.{method.__name__}({', '.join(given)})")
+                self._report(f"{_name(self_)}.{method.__name__}({', '.join(arguments)})")
             self._depth += 1
             try:
                 return method(self_, *args, **kwargs)

@@ -67,9 +67,9 @@ def _runs(state: State, job: Job) -> bool:
 
 
 def _send(state: State, now: Micros, node: Node, jobs: Sequence[Job]) -> None:
-    said = (b"BEGIN", *(words.named(node, job) for job in jobs))
+    command = (b"BEGIN", *(words.named(node, job) for job in jobs))
     link = connecting.control_of(state, now, node)
-    connecting.send(state, now, link, said, (Verb.BEGIN, tuple(jobs)), is_first=True)
+    connecting.send(state, now, link, command, (Verb.BEGIN, tuple(jobs)), is_first=True)
 
 
 def on_lost_link(state: State, request: Request) -> None:

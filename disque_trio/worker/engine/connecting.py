@@ -41,7 +41,7 @@ def send(
     state: State,
     now: Micros,
     link: Link,
-    said: tuple[bytes, ...],
+    command: tuple[bytes, ...],
     request: tuple[Verb, tuple[Job, ...]],
     wait: Micros = 0,
     *,
@@ -53,7 +53,7 @@ def send(
     patience = wait + PATIENCE
     sent = Request(verb, now, now + patience, patience, jobs)
     link.requests.append(sent)
-    state.out.sends.append(Send(link.number, link.node, said, is_first))
+    state.out.sends.append(Send(link.number, link.node, command, is_first))
     return sent
 
 
@@ -190,8 +190,8 @@ def _wake(state: State, now: Micros, link: Link) -> None:
         link.wake_at = NEVER
         if link.taking is not None:
             link.taking.is_whole = False
-        said = (b"CLIENT", b"UNBLOCK", b"%d" % link.client)
-        send(state, now, control_of(state, now, node), said, (Verb.WAKE, ()))
+        command = (b"CLIENT", b"UNBLOCK", b"%d" % link.client)
+        send(state, now, control_of(state, now, node), command, (Verb.WAKE, ()))
 
 
 def candidates(state: State, job: Job) -> list[str]:

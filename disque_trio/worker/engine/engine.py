@@ -281,7 +281,7 @@ class Engine:
             self._on_lost(now, link)
             return
         is_plain = self.state.settings.is_plain
-        node.features = node.said = frozenset() if is_plain else words.features(reply)
+        node.features = node.announced = frozenset() if is_plain else words.features(reply)
         self.state.linger_until = now
         connecting.answered(node)
 

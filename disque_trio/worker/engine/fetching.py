@@ -130,9 +130,9 @@ def ask(state: State, now: Micros) -> None:
     is_partial = len(queues) < len(state.queues)
     wait = 0 if is_quick else _wait(state, now, node, link, is_partial=is_partial)
     names = order.names(state, queues)
-    said = words.take(node, names, count, wait, ties=state.settings.has_ties)
+    command = words.take(node, names, count, wait, ties=state.settings.has_ties)
     link.wake_at = 0
-    request = connecting.send(state, now, link, tuple(said), (Verb.TAKE, ()), wait)
+    request = connecting.send(state, now, link, tuple(command), (Verb.TAKE, ()), wait)
     request.count, request.names, request.is_quick = count, tuple(names), is_quick
     request.is_whole = not is_partial and wait >= SHORT_WAIT
 

@@ -118,8 +118,8 @@ def _way(state: State, now: Micros, job: Job) -> tuple[tuple[str, int], Micros]:
 
 def _ask(state: State, now: Micros, link: Link, jobs: Sequence[Job]) -> None:
     node = state.nodes[link.node]
-    said = (b"WORKING", *(words.named(node, job) for job in jobs))
-    connecting.send(state, now, link, said, (Verb.RENEW, tuple(jobs)))
+    command = (b"WORKING", *(words.named(node, job) for job in jobs))
+    connecting.send(state, now, link, command, (Verb.RENEW, tuple(jobs)))
 
 
 def on_answer(state: State, now: Micros, request: Request, reply: Reply) -> None:
@@ -128,8 +128,8 @@ def on_answer(state: State, now: Micros, request: Request, reply: Reply) -> None
     replies = reply if many and isinstance(reply, list) else [reply] * len(request.jobs)
     again = [
         job
-        for job, said in zip(request.jobs, replies, strict=False)
-        if state.jobs.get(job.id) is job and not _hear(state, request.sent, job, said)
+        for job, answer in zip(request.jobs, replies, strict=False)
+        if state.jobs.get(job.id) is job and not _hear(state, request.sent, job, answer)
     ]
     if again:
         renew(state, now, again)

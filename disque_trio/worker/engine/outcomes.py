@@ -137,11 +137,11 @@ def _tell(state: State, now: Micros, node: Node, jobs: list[Job]) -> None:
             if words.may_snooze(other):  # that this node cannot was not known before
                 route(state, now, job)
                 continue
-        told = words.settle(node, job)
-        if told == words.ACK and not node.has_lost_results:
+        command = words.settle(node, job)
+        if command == words.ACK and not node.has_lost_results:
             node.has_lost_results = True
             state.out.drops.append(Drop(job.id, Reason.NOT_KEPT))
-        groups.setdefault(told, []).append(job)
+        groups.setdefault(command, []).append(job)
     for (before, behind), group in groups.items():
         size = 1 if before[0] == b"ADDJOB" or behind[:1] == (b"RESULT",) else leases.BATCH
         for at in range(0, len(group), size):

@@ -341,7 +341,7 @@ class Node:
 
     name: str
     features: frozenset[bytes] | None = None
-    said: frozenset[bytes] | None = None
+    announced: frozenset[bytes] | None = None
     """What its process has said that it can, None until then; and what any has said last."""
     rests_until: Micros = 0
     """It does not answer: others are asked until then."""

@@ -61,7 +61,7 @@ def is_snooze(outcome: Outcome) -> bool:
 
 def may_snooze(node: Node) -> bool:
     """Does it know RELEASE with a delay, as far as is known?"""
-    return node.said is None or RELEASE_DELAY in node.said
+    return node.announced is None or RELEASE_DELAY in node.announced
 
 
 def features(reply: Reply) -> frozenset[bytes]:
@@ -158,15 +158,15 @@ def number(facts: dict[bytes, Reply], name: bytes) -> int:
 
 def lease(facts: dict[bytes, Reply], base: Micros) -> tuple[Micros, Micros]:
     """How long the lease lasts, and when this one ends. `base` is when the reply came."""
-    told = facts.get(b"lease-ms")
-    length = told * MILLI if isinstance(told, int) else lease_of(ASSUMED)
+    lease_ms = facts.get(b"lease-ms")
+    length = lease_ms * MILLI if isinstance(lease_ms, int) else lease_of(ASSUMED)
     return max(length, SHORTEST), base + max(length - TRANSIT, SHORTEST // 2)
 
 
 def expires(facts: dict[bytes, Reply], now: Micros) -> Micros:
     """When the life of a job ends that was told now; NEVER if that was not."""
-    told = facts.get(b"ttl-ms")
-    return now + told * MILLI if isinstance(told, int) else NEVER
+    ttl_ms = facts.get(b"ttl-ms")
+    return now + ttl_ms * MILLI if isinstance(ttl_ms, int) else NEVER
 
 
 def lease_of(retry: Micros) -> Micros:

@@ -58,11 +58,11 @@ class LoopExecutor:
         return result
 
 
-def of_app(given: Mapping[str, "int | Executor"]) -> dict[str, Executor]:
+def of_app(declared: Mapping[str, "int | Executor"]) -> dict[str, Executor]:
     """Those that an app has in addition: a number is that of threads."""
     return {
         name: ThreadExecutor(each) if isinstance(each, int) else each
-        for name, each in given.items()
+        for name, each in declared.items()
     }
 
 

@@ -72,18 +72,18 @@ class _Returns:
         self.loop: Final = current_loop()
         self.in_loop: Final = in_loop()
         self._ended: Final[deque[_Call]] = deque()
-        self._is_told = False
+        self._is_scheduled = False
 
     def put(self, call: _Call) -> None:
         """A call has ended, in its thread."""
         self._ended.append(call)
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_scheduled:
+            self._is_scheduled = True
             self.in_loop(self._hear)
 
     def _hear(self) -> None:
         # First this, so that a thread that comes now hops again.
-        self._is_told = False
+        self._is_scheduled = False
         while self._ended:
             self._ended.popleft().ended.set()
 

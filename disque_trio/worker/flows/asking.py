@@ -71,8 +71,8 @@ async def cancel(flow: EnqueuedFlow, client: Asking) -> bool:
     if _is_over(await _marks(flow, client)):
         return False
     token = Token(is_cancelled=True)
-    told = CANCELLED, token, _CANCEL_KEEP_S
-    mark = await settled(client, tokens.add_mark(flow.tokens, _CANCEL_TTL_S, NO_COPIES, *told))
+    mark_args = CANCELLED, token, _CANCEL_KEEP_S
+    mark = await settled(client, tokens.add_mark(flow.tokens, _CANCEL_TTL_S, NO_COPIES, *mark_args))
     if _is_over(await _marks(flow, client)):  # nobody may take it away
         await client.run(commands.ackjob(mark))
     return True
@@ -150,7 +150,7 @@ async def _with_ends(
     acked = [each for each in members if each.state == "done"]
     asked = [(each.place, end) for each in acked for end in UNDONE]
     holders = await key_holders(client, [(flow.tokens, key_of(end, n)) for n, end in asked])
-    ends = dict(told for told, found in zip(asked, holders, strict=True) if found is not None)
+    ends = dict(pair for pair, found in zip(asked, holders, strict=True) if found is not None)
     return [attrs.evolve(each, state=ends.get(each.place, each.state)) for each in members]
 
 

@@ -108,7 +108,7 @@ class Flow:
             request_of(enqueuer, flow, until, enqueuer.copies, members, place, None)
         queue = self._queue or self._calls[0][0].definition.options.queue
         copies = enqueuer.copies
-        arguments = {"flow": flow, "members": members, "until": until, **copies.told()}
+        arguments = {"flow": flow, "members": members, "until": until, **copies.as_options()}
         ttl = math.ceil(self._deadline) + SPARE_S
         options = Options(
             queue=queue, ttl=ttl, lease=LEASE_S, replicate=copies.replicate, sync=copies.sync
@@ -190,7 +190,7 @@ def request_of(
     first, *others = member.steps
     left = max(math.ceil(until - runtime().now()), 0)
     batch: dict[str, Any] = {"id": flow, "n": place, "ttl": left + SPARE_S, "until": until}
-    batch |= {"flow": True, **copies.told()}
+    batch |= {"flow": True, **copies.as_options()}
     if member.has_parents:
         batch["parents"] = [_ID if ids is None else ids.get(each, "") for each in member.after]
     headers = {**member.headers, "batch": batch}

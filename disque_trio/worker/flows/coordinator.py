@@ -32,7 +32,7 @@ from disque_trio.worker.flows.graph import Graph
 from disque_trio.worker.flows.handles import FAILED, UNDONE, key_of
 from disque_trio.worker.handles import JobHandle
 from disque_trio.worker.membership import over
-from disque_trio.worker.operating.asking import given
+from disque_trio.worker.operating.asking import unwrap
 from disque_trio.worker.options import Definition, place_of
 from disque_trio.worker.pace import Pace
 from disque_trio.worker.policies import Backoff
@@ -202,7 +202,7 @@ class _Look:
             tokens.add_mark(queue, left_s, copies, key, Token(), keep) for key in (*keys, FAILED)
         ]
         for found in await client.run_all(marks[:-1]):
-            given(found)
+            unwrap(found)
         await client.run(marks[-1])  # who sees that one looks for the others
 
     async def _cancel(self) -> None:

@@ -15,7 +15,7 @@ from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails
 from disque_trio.worker.codec import BAD_INPUT, write
-from disque_trio.worker.operating.asking import Found, at_each, given
+from disque_trio.worker.operating.asking import Found, at_each, unwrap
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.notes import (
     ANSWERS,
@@ -99,7 +99,7 @@ class Workers(Operable):
 
     async def _noted(self, node: Address) -> list[KnownWorker]:
         asked: list[Command[Any]] = [commands.qpeek(WORKERS, MOST), commands.time()]
-        jobs, micros = map(given, await self.client.ask(node, asked))
+        jobs, micros = map(unwrap, await self.client.ask(node, asked))
         shown = await self.client.ask(node, [commands.show(job) for job in jobs])
         now_ms = micros // 1000
         found = []

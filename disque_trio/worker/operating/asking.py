@@ -142,7 +142,7 @@ def within(client: Asking, seconds: float | None) -> AbstractContextManager[obje
     return anyio.fail_after(seconds)
 
 
-def given(result: Item | DisqueError) -> Item:
+def unwrap(result: Item | DisqueError) -> Item:
     """The result of a command, of which errors are raised."""
     if isinstance(result, DisqueError):
         raise result

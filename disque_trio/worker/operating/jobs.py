@@ -9,7 +9,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.command import Command
-from disque_trio.worker.operating.asking import Asking, Found, at_each, given
+from disque_trio.worker.operating.asking import Asking, Found, at_each, unwrap
 from disque_trio.worker.operating.plans import Operable
 from disque_trio.worker.operating.states import Copy, JobStatus, State, status_of
 from disque_trio.worker.runtime import runtime
@@ -30,7 +30,7 @@ class Jobs(Operable):
         """The copies of a job, of all nodes that have one."""
 
         async def ask(node: Address) -> list[Copy]:
-            job = given(*await self.client.ask(node, [commands.show(id)]))
+            job = unwrap(*await self.client.ask(node, [commands.show(id)]))
             # An acknowledgement, or a result, that is kept of a job is no copy of it.
             return [Copy(node=node, job=job)] if job is not None and job.body is not None else []
 
@@ -45,15 +45,15 @@ class Jobs(Operable):
 
         async def ask(node: Address) -> list[Copy]:
             if id is not None:
-                job = given(*await self.client.ask(node, [commands.show(id, is_ended=True)]))
-                is_told = job is not None and (job.ending or "result" in job.more)
-                return [Copy(node=node, job=job)] if job is not None and is_told else []
-            given(*await self.client.ask(node, [commands.ping()]))  # it tells what the node can
+                job = unwrap(*await self.client.ask(node, [commands.show(id, is_ended=True)]))
+                is_known = job is not None and (job.ending or "result" in job.more)
+                return [Copy(node=node, job=job)] if job is not None and is_known else []
+            unwrap(*await self.client.ask(node, [commands.ping()]))  # it tells what the node can
             found: list[Copy] = []
             cursor = 0
             while len(found) < limit and _ENDED in self.client.nodes.features(node):
                 asked = commands.jscan(cursor, queue=queue, states=("ended",))
-                page = given(*await self.client.ask(node, [asked]))
+                page = unwrap(*await self.client.ask(node, [asked]))
                 found += [Copy(node=node, job=job) for job in page.items]
                 cursor = page.cursor
                 if not cursor:
@@ -62,7 +62,7 @@ class Jobs(Operable):
 
         found = await at_each(self.client, ask)
         once: dict[str, Copy] = {}
-        for copy in sorted(found.items, key=_told_best, reverse=True):
+        for copy in sorted(found.items, key=_by_detail, reverse=True):
             once.setdefault(copy.job.id, copy)
         return Found(sorted(once.values(), key=_latest_first)[:limit], found.unreached)
 
@@ -88,7 +88,7 @@ class Jobs(Operable):
         and cancels its handler. False if no node has the job, or it has ended."""
         live = [copy for copy in (await self.find(id)).items if copy.job.state != "acked"]
         if live:
-            given(*await self.client.ask(live[0].node, [commands.ackjob(id)]))
+            unwrap(*await self.client.ask(live[0].node, [commands.ackjob(id)]))
         return bool(live)
 
     async def dead(
@@ -135,7 +135,7 @@ class Jobs(Operable):
             cursor = 0
             while len(found) < limit:
                 asked = commands.jscan(cursor, **filters)
-                page = given(*await self.client.ask(node, [asked]))
+                page = unwrap(*await self.client.ask(node, [asked]))
                 found += [Copy(node=node, job=job) for job in page.items]
                 cursor = page.cursor
                 if not cursor:
@@ -153,11 +153,11 @@ class Jobs(Operable):
         for node, ids in by_node.items():
             for start in range(0, len(ids), MOST_AT_ONCE):
                 some = ids[start : start + MOST_AT_ONCE]
-                asked += given(*await self.client.ask(node, [make(*some)]))
+                asked += unwrap(*await self.client.ask(node, [make(*some)]))
         return asked
 
 
-def _told_best(copy: Copy) -> tuple[bool, bool]:
+def _by_detail(copy: Copy) -> tuple[bool, bool]:
     """Of one job, the node first at which a client has ended it, then those that keep a result."""
     is_first = copy.job.ending is not None and bool(copy.job.ending.by)
     return is_first, "result" in copy.job.more

@@ -13,7 +13,7 @@ from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.nodes import NoNodeError
 from disque_trio.client.records import KeyHolder
-from disque_trio.worker.operating.asking import Asking, InSteps, at_each, given
+from disque_trio.worker.operating.asking import Asking, InSteps, at_each, unwrap
 from disque_trio.worker.options import Place
 
 PATIENCE_S: Final = 5.0
@@ -30,15 +30,15 @@ async def key_holders(client: Asking, places: Sequence[Place]) -> list[KeyHolder
 
     async def ask(node: Address) -> list[list[KeyHolder | None]]:
         if isinstance(client, InSteps):
-            return [[given(each) for each in await client.ask(node, asked)]]
+            return [[unwrap(each) for each in await client.ask(node, asked)]]
         with anyio.move_on_after(PATIENCE_S):
-            return [[given(each) for each in await client.ask(node, asked)]]
+            return [[unwrap(each) for each in await client.ask(node, asked)]]
         return []
 
-    told = (await at_each(client, ask)).items
-    if places and not told:  # those that were found have failed since
+    answers = (await at_each(client, ask)).items
+    if places and not answers:  # those that were found have failed since
         raise NoNodeError("no node says which jobs have the keys")
-    return [_joined(each[place] for each in told) for place in range(len(places))]
+    return [_joined(each[place] for each in answers) for place in range(len(places))]
 
 
 async def key_holder(client: Asking, place: Place) -> KeyHolder | None:
@@ -58,8 +58,8 @@ async def is_held(client: Asking, place: Place) -> bool:
         async def ask(node: Address) -> list[bool]:
             nonlocal is_found
             with anyio.move_on_after(PATIENCE_S):
-                [told] = await client.ask(node, [commands.show_key(*place, is_local=True)])
-                if given(told) is not None:
+                [reply] = await client.ask(node, [commands.show_key(*place, is_local=True)])
+                if unwrap(reply) is not None:
                     is_found = True
                     others.cancel()
                 return [True]
@@ -70,20 +70,20 @@ async def is_held(client: Asking, place: Place) -> bool:
     return is_found
 
 
-def _joined(told: Iterable[KeyHolder | None]) -> KeyHolder | None:
+def _joined(holders: Iterable[KeyHolder | None]) -> KeyHolder | None:
     """Of several jobs, one that has not ended."""
     by_id: dict[str, list[KeyHolder]] = {}
-    for each in told:
+    for each in holders:
         if each is not None:
             by_id.setdefault(each.id, []).append(each)
     found = [_of_one(some) for some in by_id.values()]
     return next((each for each in found if each.state != _ENDED), found[0] if found else None)
 
 
-def _of_one(told: Sequence[KeyHolder]) -> KeyHolder:
+def _of_one(answers: Sequence[KeyHolder]) -> KeyHolder:
     return KeyHolder(
-        id=told[0].id,
-        state=max((each.state for each in told), key=_STATES.index),
-        nodes=tuple(dict.fromkeys(node for each in told for node in each.nodes)),
-        queued_at=tuple(dict.fromkeys(node for each in told for node in each.queued_at)),
+        id=answers[0].id,
+        state=max((each.state for each in answers), key=_STATES.index),
+        nodes=tuple(dict.fromkeys(node for each in answers for node in each.nodes)),
+        queued_at=tuple(dict.fromkeys(node for each in answers for node in each.queued_at)),
     )

@@ -9,7 +9,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import QueueInfo, QueueLimits, QueueStats
-from disque_trio.worker.operating.asking import Found, at_each, given
+from disque_trio.worker.operating.asking import Found, at_each, unwrap
 from disque_trio.worker.operating.plans import Operable
 
 _FEATURE: Final = "queue-limits"
@@ -69,7 +69,7 @@ class Queues(Operable):
         """The queue of this name; no item if no node knows it."""
 
         async def ask(node: Address) -> list[tuple[str, QueueStats]]:
-            stats = given(*await self.client.ask(node, [commands.qstat(name)]))
+            stats = unwrap(*await self.client.ask(node, [commands.qstat(name)]))
             return [] if stats is None else [(str(node), stats)]
 
         found = await at_each(self.client, ask)
@@ -80,9 +80,9 @@ class Queues(Operable):
         limits."""
 
         async def ask(node: Address) -> list[tuple[Address, QueueInfo | None]]:
-            [told] = await self.client.ask(node, [commands.queue_info(name)])
+            [reply] = await self.client.ask(node, [commands.queue_info(name)])
             knows = _FEATURE in self.client.nodes.features(node)
-            return [(node, None if isinstance(told, DisqueError) and not knows else given(told))]
+            return [(node, None if isinstance(reply, DisqueError) and not knows else unwrap(reply))]
 
         return await at_each(self.client, ask)
 
@@ -90,13 +90,13 @@ class Queues(Operable):
         names: dict[str, None] = {}
         cursor = 0
         while True:
-            page = given(*await self.client.ask(node, [commands.qscan(cursor, has_unqueued=True)]))
+            page = unwrap(*await self.client.ask(node, [commands.qscan(cursor, has_unqueued=True)]))
             names |= dict.fromkeys(page.items)
             cursor = page.cursor
             if not cursor:
                 break
-        told = await self.client.ask(node, [commands.qstat(name) for name in names])
-        return [(str(node), each) for each in told if isinstance(each, QueueStats)]
+        replies = await self.client.ask(node, [commands.qstat(name) for name in names])
+        return [(str(node), each) for each in replies if isinstance(each, QueueStats)]
 
 
 def _totals(name: str, of_nodes: list[tuple[str, QueueStats]]) -> QueueTotals:

@@ -144,8 +144,8 @@ class Registrar:
             self.worker.quiet()
         elif order.order == "resume":
             self.worker.resume()
-        told = stacks()[:MOST_STACKS] if order.order == "dump" else ""
-        answer = write(Answer(report=self.worker.report(), stacks=told), "json")
+        dump = stacks()[:MOST_STACKS] if order.order == "dump" else ""
+        answer = write(Answer(report=self.worker.report(), stacks=dump), "json")
         if order.reply_to.startswith(ANSWERS):
             await self._send([_once(order.reply_to, answer, ORDER_TTL_S)])
         if order.order == "stop":  # it ends soon, and this with it

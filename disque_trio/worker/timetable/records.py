@@ -21,7 +21,7 @@ from disque_trio.worker import codec
 from disque_trio.worker.codec import BAD_INPUT, body_reader
 from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.enqueue import Enqueuer, Request
-from disque_trio.worker.operating.asking import Asking, Found, at_each, given, settled
+from disque_trio.worker.operating.asking import Asking, Found, at_each, settled, unwrap
 from disque_trio.worker.operating.key_holders import is_held
 from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.options import CARRIED, RESERVED, Options, unique_key
@@ -88,8 +88,8 @@ class Entry:
     def schedule(self) -> "Schedule":
         """When it is due. Raises `ValueError` and `TypeError` for what cannot be."""
         declaring = import_module("disque_trio.worker.cron.declaring")  # calendars, time zones
-        given = {"missed": self.missed, "within": self.within, "partition": self.partition}
-        options = {name: each for name, each in given.items() if each is not None}
+        values = {"missed": self.missed, "within": self.within, "partition": self.partition}
+        options = {name: each for name, each in values.items() if each is not None}
         ticks = declaring.ticks_of(self.cron or None, self.every, self.tz)
         found: Schedule = import_module("disque_trio.worker.cron.schedule").Schedule(
             name=self.name, ticks=ticks, **options
@@ -104,11 +104,11 @@ class Entry:
     def request(self, enqueuer: Enqueuer, tick: int, *, is_tick: bool = True) -> Request[Any]:
         """The ADDJOB of a tick, once by its key; or of a run out of turn, without one. Raises
         `ValueError` for a record that cannot be."""
-        told = {"scheduled": datetime.fromtimestamp(tick, UTC)} if self.is_told else {}
+        extra = {"scheduled": datetime.fromtimestamp(tick, UTC)} if self.is_told else {}
         form = enqueuer.form
         packed = (
             [codec.part(each, form) for each in self.args],
-            {name: codec.part(each, form) for name, each in {**self.kwargs, **told}.items()},
+            {name: codec.part(each, form) for name, each in {**self.kwargs, **extra}.items()},
         )
         headers = {name: each for name, each in self.options.items() if name in CARRIED}
         if is_tick:
@@ -140,7 +140,7 @@ class Timetable:
     async def _records(self, *, searches: bool = True) -> Found[Entry]:
         async def ask(node: Address) -> list[Entry]:
             (answer,) = await self.client.ask(node, [commands.qpeek(QUEUE, MOST)])
-            return [entry for job in given(answer) for entry in _entries(job.body)]
+            return [entry for job in unwrap(answer) for entry in _entries(job.body)]
 
         found = await at_each(self.client, ask)
         if not found.unreached or not searches:
@@ -155,7 +155,7 @@ class Timetable:
         cursor = 0
         while len(found) < MOST:
             asked = commands.jscan(cursor, queue=QUEUE, states=("active",))
-            page = given(*await self.client.ask(node, [asked]))
+            page = unwrap(*await self.client.ask(node, [asked]))
             found += [entry for job in page.items for entry in _entries(job.body or b"")]
             cursor = page.cursor
             if not cursor:

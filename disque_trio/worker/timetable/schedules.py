@@ -150,17 +150,17 @@ async def _add(
 def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) -> Entry:
     args: Sequence[Any]
     call = what if isinstance(what, Call) else None
-    given = ((), {}) if call is None else (call.args, dict(call.kwargs))
+    arguments = ((), {}) if call is None else (call.args, dict(call.kwargs))
     if call is not None and (call.then or call.is_open):
         raise ValueError(f"schedule {name}: it adds one job, of one call with all its arguments")
-    is_told = what.arguments.accept(*given[0], **given[1], scheduled=None)
-    if not is_told and not what.arguments.accept(*given[0], **given[1]):
+    is_told = what.arguments.accept(*arguments[0], **arguments[1], scheduled=None)
+    if not is_told and not what.arguments.accept(*arguments[0], **arguments[1]):
         raise ValueError(f"schedule {name}: {what.definition.name} needs arguments: give a call")
     job = what.definition.options
     if job.at is not None or job.unique or job.delay:
         raise ValueError(f"schedule {name}: its jobs have neither at, nor delay, nor unique")
     # They may lack `scheduled`, which each tick brings.
-    args, kwargs = what.arguments.pack(*given, _FORM, is_partial=is_told)
+    args, kwargs = what.arguments.pack(*arguments, _FORM, is_partial=is_told)
     zone = options.get("tz", "UTC")
     return Entry(
         name=name,

@@ -76,8 +76,8 @@ def _check_then(history: History, members: list[JobRecord], then: JobRecord) -> 
         return
     check_once(history, then, "A7")
     begins = then.runs[0].at
-    _check_told(history, members, then)
-    if then.told.get("late"):
+    _check_reported(history, members, then)
+    if then.reported.get("late"):
         return
     for job, ended in zip(owners, ends, strict=True):
         last = max((run.deed_at or run.at for run in _own_runs(history, job)), default=0)
@@ -86,18 +86,18 @@ def _check_then(history: History, members: list[JobRecord], then: JobRecord) -> 
             history.violate("A7", text, begins, then.runs[0].job)
 
 
-def _check_told(history: History, members: list[JobRecord], then: JobRecord) -> None:
+def _check_reported(history: History, members: list[JobRecord], then: JobRecord) -> None:
     """It is told how each has ended."""
     begins = then.runs[0].at
-    if then.told.get("late") and begins < then.call.at + DEADLINE:
+    if then.reported.get("late") and begins < then.call.at + DEADLINE:
         text = f"{then.name} is told of late members {(begins - then.call.at) / 1e6:.3f} s after "
         history.violate("A7", f"{text}the batch was added", begins, then.runs[0].job)
     if not all(job.is_own for job in members) or not history.is_calm(then.call.at, begins):
         return
     states = Counter(_state(history, job) for job in members)
-    if then.told != states and not then.told.get("late"):
-        told, right = dict(sorted(then.told.items())), dict(sorted(states.items()))
-        text = f"{then.name} is told that its members ended {told}, not {right}"
+    if then.reported != states and not then.reported.get("late"):
+        reported, right = dict(sorted(then.reported.items())), dict(sorted(states.items()))
+        text = f"{then.name} is told that its members ended {reported}, not {right}"
         history.violate("A7", text, begins, then.runs[0].job)
 
 

@@ -65,7 +65,7 @@ class JobRecord:
     """As its producer was told."""
     refused: str = ""
     runs: list[RunRecord] = attrs.Factory(list)
-    told: dict[str, int] = attrs.Factory(dict)
+    reported: dict[str, int] = attrs.Factory(dict)
     """Of what follows a batch: how many members have ended how, as it was told."""
 
     is_own: bool = False
@@ -98,7 +98,7 @@ class Wait:
     number: int
     kind: str
     process: str
-    told_at: Micros | None = None
+    reported_at: Micros | None = None
     how: str = ""
     is_gone: bool = False
     """Nobody waits any more: the process was killed."""
@@ -259,7 +259,7 @@ class History:
     def _ends(self, row: Row) -> None:
         counts = facts_of(row).get("counts", "").split(",")
         pairs = (each.partition(":") for each in counts if each)
-        self.jobs[row.ref].told = {state: int(count) for state, _, count in pairs}
+        self.jobs[row.ref].reported = {state: int(count) for state, _, count in pairs}
 
     def _gone(self, row: Row) -> None:
         for process, job in list(self._running):
@@ -267,7 +267,7 @@ class History:
                 run = self._running.pop((process, job))
                 run.is_cut_off = run.ended_at is None
         for wait in self.waits:
-            wait.is_gone |= wait.process == row.client and wait.told_at is None
+            wait.is_gone |= wait.process == row.client and wait.reported_at is None
         for place in [place for place in self._open if row.client in place]:
             self._close(place, row.time)
 
@@ -297,10 +297,10 @@ class History:
     def _wait(self, row: Row) -> None:
         self.waits.append(Wait(row.time, row.ref, row.cause, row.client))
 
-    def _told(self, row: Row) -> None:
+    def _reported(self, row: Row) -> None:
         for wait in self.waits:
-            if wait.number == row.ref and wait.told_at is None and not wait.is_gone:
-                wait.told_at, wait.how = row.time, row.cause
+            if wait.number == row.ref and wait.reported_at is None and not wait.is_gone:
+                wait.reported_at, wait.how = row.time, row.cause
 
     def _hold(self, row: Row) -> None:
         self.held.setdefault(row.job, row.time)
@@ -353,7 +353,7 @@ _TAKES: Final[dict[str, Callable[[History, Row], None]]] = {
     "app.start": History._start,
     "app.left": History._left,
     "app.wait": History._wait,
-    "app.told": History._told,
+    "app.told": History._reported,
     "app.flow": History._flow,
     "app.cancel": History._cancel,
     "app.tick": History._tick,

@@ -56,8 +56,8 @@ def _did(job: JobRecord, run: RunRecord) -> str:
 
 
 def _deed_of(job: JobRecord, run: RunRecord) -> Deed:
-    deeds = job.plan.deeds
-    return deeds[min(run.place, len(deeds) - 1)] if deeds else Deed()
+    actions = job.plan.deeds
+    return actions[min(run.place, len(actions) - 1)] if actions else Deed()
 
 
 def _wrong(task: AppTask, run: RunRecord, deed: Deed) -> str:

@@ -24,20 +24,20 @@ def check(history: History) -> None:
 
 def _check(history: History, wait: Wait, end: Micros, job: JobRecord) -> None:
     what = f"who waits for the {wait.kind} of {job.name}"
-    if wait.told_at is None:
+    if wait.reported_at is None:
         if end < NEVER and not wait.is_gone:
             history.violate("A8", f"{what} is never told", end, job.id)
         return
     if wait.how.startswith("undocumented"):
-        history.violate("A8", f"{what} is told {wait.how}", wait.told_at, job.id)
-    if not history.is_calm(wait.at, wait.told_at):
+        history.violate("A8", f"{what} is told {wait.how}", wait.reported_at, job.id)
+    if not history.is_calm(wait.at, wait.reported_at):
         return
     right = _right(job, end)
     if right not in ("", wait.how) and wait.kind == "result" and wait.number == job.number:
-        history.violate("A8", f"{what} is told {wait.how}, not {right}", wait.told_at, job.id)
-    if end < NEVER and wait.told_at > max(end, wait.at) + _SOON:
-        text = f"{what} is told {(wait.told_at - end) / 1e6:.3f} s after the end: {wait.how}"
-        history.violate("A8", text, wait.told_at, job.id)
+        history.violate("A8", f"{what} is told {wait.how}, not {right}", wait.reported_at, job.id)
+    if end < NEVER and wait.reported_at > max(end, wait.at) + _SOON:
+        text = f"{what} is told {(wait.reported_at - end) / 1e6:.3f} s after the end: {wait.how}"
+        history.violate("A8", text, wait.reported_at, job.id)
 
 
 def _right(job: JobRecord, end: Micros) -> str:
