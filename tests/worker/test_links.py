@@ -24,7 +24,7 @@ class Listener:
     def greeted(self, link: Link, hello: Reply) -> None:
         """Nothing."""
 
-    def heard(self, link: Link, replies: Sequence[Reply]) -> None:
+    def received(self, link: Link, replies: Sequence[Reply]) -> None:
         """Nothing."""
 
     def refused(self, link: Link, error: str) -> None:
