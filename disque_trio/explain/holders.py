@@ -34,17 +34,17 @@ class Holder:
 
 
 def holders_of(
-    id: str, told: Mapping[str, JobDetails], nodes: Sequence[Place], silent: Container[str]
+    id: str, details: Mapping[str, JobDetails], nodes: Sequence[Place], silent: Container[str]
 ) -> tuple[Holder, ...]:
-    """Who has the job or may have it. `told` has what nodes answered to SHOW, by id; `nodes` are
+    """Who has the job or may have it. `details` has what nodes answered to SHOW, by id; `nodes` are
     all that are known; the ids in `silent` are those that did not answer."""
     known = {each.id: each for each in nodes}
-    ids = max((each.nodes_delivered for each in told.values()), key=len, default=())
-    order = dict.fromkeys((*ids, *told))
+    ids = max((each.nodes_delivered for each in details.values()), key=len, default=())
+    order = dict.fromkeys((*ids, *details))
     holders = [known.get(each) or Place(where=each[:8], id=each) for each in order]
     found = []
     for holder, why in zip(holders, reasons(id, holders, nodes), strict=True):
-        state = told[holder.id].state if holder.id in told else "none"
+        state = details[holder.id].state if holder.id in details else "none"
         if state == "none" and (holder.id in silent or holder.id not in known):
             state = "unknown"
         found.append(Holder(node=holder.where, zone=holder.zone, state=state, why=why))

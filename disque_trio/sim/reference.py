@@ -68,7 +68,7 @@ def _tables(record: type, title: str, path: str) -> Iterator[str]:
 
 def _row(each: Key) -> Line:
     default = each.shown_default
-    return f"`{each.name}`", each.kind.says, f"`{default}`" if default else "", each.about
+    return f"`{each.name}`", each.kind.description, f"`{default}`" if default else "", each.about
 
 
 def _words(title: str, column: str, meanings: Mapping[str, str]) -> Iterator[str]:

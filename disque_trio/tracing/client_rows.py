@@ -64,8 +64,8 @@ def invoked(words: list[bytes]) -> list[Note]:
         return []
     option = "nohang" if verb == "wait" and b"NOHANG" in words else _option(words)
     named = _named(words)
-    said = _SAID[verb](words[1 + len(named) :]) if verb in _SAID else ""
-    return [Note(f"{verb}.invoke", _id(id), "", option, _token(id) + said) for id in named]
+    detail = _OPTION_DETAILS[verb](words[1 + len(named) :]) if verb in _OPTION_DETAILS else ""
+    return [Note(f"{verb}.invoke", _id(id), "", option, _token(id) + detail) for id in named]
 
 
 def _error(options: list[bytes]) -> str:
@@ -76,18 +76,18 @@ def _error(options: list[bytes]) -> str:
 
 def _result(options: list[bytes]) -> str:
     """The CRC-32 of a result, and for how many milliseconds it is kept."""
-    told = {word.upper(): value for word, value in zip(options[::2], options[1::2], strict=False)}
-    if b"RESULT" not in told:
+    values = {word.upper(): value for word, value in zip(options[::2], options[1::2], strict=False)}
+    if b"RESULT" not in values:
         return ""
-    keep = round(float(told.get(b"KEEP", KEEP_RESULT / 1000)) * 1000)
-    return f"result={crc32(told[b'RESULT'])} keep={keep}"
+    keep = round(float(values.get(b"KEEP", KEEP_RESULT / 1000)) * 1000)
+    return f"result={crc32(values[b'RESULT'])} keep={keep}"
 
 
 def _with_result(options: list[bytes]) -> str:
     return "withresult" if b"WITHRESULT" in options else ""
 
 
-_SAID: Final = {"nack": _error, "ack": _result, "wait": _with_result}
+_OPTION_DETAILS: Final = {"nack": _error, "ack": _result, "wait": _with_result}
 """What the options of a command say, for its row."""
 
 
@@ -108,7 +108,7 @@ def answered(words: list[bytes], reply: Reply) -> list[Note]:
     if verb == "wait":
         reply = [reply]
     each = reply if isinstance(reply, list) else [reply] * len(words)
-    return [_outcome(verb, id, said) for id, said in zip(_named(words), each, strict=False)]
+    return [_outcome(verb, id, outcome) for id, outcome in zip(_named(words), each, strict=False)]
 
 
 def lost(words: list[bytes], cause: str) -> list[Note]:
@@ -181,8 +181,8 @@ def _outcome(verb: str, id: bytes, reply: Reply) -> Note:
         return Note(f"{verb}.refused", _id(id), cause=error_code(reply), detail=text)
     if isinstance(reply, list):  # WAITJOB WITHRESULT
         end, value = reply
-        told = f" result={crc32(value)}" if isinstance(value, bytes) else ""
-        return Note(f"{verb}.ok", _id(id), detail=f"{end!r}{told}")
+        result = f" result={crc32(value)}" if isinstance(value, bytes) else ""
+        return Note(f"{verb}.ok", _id(id), detail=f"{end!r}{result}")
     return Note(f"{verb}.ok", _id(id), detail=repr(reply))
 
 
@@ -202,13 +202,13 @@ def is_doubtful(error: bytes) -> bool:
 
 
 def _delivered(job: list[Reply], tied: str) -> Note:
-    queue, id, body, *told = job
-    facts = dict(zip(told[::2], told[1::2], strict=True))
+    queue, id, body, *rest = job
+    facts = dict(zip(rest[::2], rest[1::2], strict=True))
     assert isinstance(queue, bytes)
     assert isinstance(id, bytes)
     assert isinstance(body, bytes)
     seen = (
-        f"nacks={facts[b'nacks']!r} additional={facts[b'additional-deliveries']!r} " if told else ""
+        f"nacks={facts[b'nacks']!r} additional={facts[b'additional-deliveries']!r} " if rest else ""
     )
     seen += f"snoozes={facts[b'snoozes']!r} " if b"snoozes" in facts else ""
     token = facts.get(b"token")

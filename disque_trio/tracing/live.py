@@ -285,9 +285,9 @@ class TracedMachine(Machine):
 
     def _add_messages(self, kind: str, peer: str, message: Message) -> None:
         for each in messages_about_chosen(message, self._sample):
-            said = wording(each, names_in(each))
+            part = wording(each, names_in(each))
             self._add(
-                kind, job=said.job, queue=said.queue, peer=peer, cause=said.name, detail=said.detail
+                kind, job=part.job, queue=part.queue, peer=peer, cause=part.name, detail=part.detail
             )
 
 

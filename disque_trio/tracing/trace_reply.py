@@ -30,18 +30,18 @@ def parse_trace_reply(reply: object, node: str) -> TraceReply | None:
     """
     if reply is None:
         return None
-    said = _facts(reply)
-    job, queue = _text(said["id"]), _text(said["queue"])
-    rows = said["rows"]
+    facts = _facts(reply)
+    job, queue = _text(facts["id"]), _text(facts["queue"])
+    rows = facts["rows"]
     if not isinstance(rows, list):
         raise TypeError(rows)
     return TraceReply(
         [_row(each, node, job, queue) for each in rows],
-        _text(said["why"]),
-        bool(_number(said["on"])),
-        bool(_number(said["here"])),
-        _number(said["omitted"]),
-        _number(said["last"]),
+        _text(facts["why"]),
+        bool(_number(facts["on"])),
+        bool(_number(facts["here"])),
+        _number(facts["omitted"]),
+        _number(facts["last"]),
     )
 
 
@@ -54,10 +54,10 @@ def _facts(reply: object) -> dict[str, object]:
     return {_text(name): value for name, value in items.items()}
 
 
-def _row(told: object, node: str, job: str, queue: str) -> Row:
-    if not isinstance(told, list):
-        raise TypeError(told)
-    _, time, mono, kind, client, peer, cause, detail, *_ = told
+def _row(event: object, node: str, job: str, queue: str) -> Row:
+    if not isinstance(event, list):
+        raise TypeError(event)
+    _, time, mono, kind, client, peer, cause, detail, *_ = event
     micros = _number(time)
     return Row(
         micros,

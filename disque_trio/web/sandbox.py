@@ -205,7 +205,7 @@ class SandboxRoom:
             raise OperationError(f"wait: {self._course.words}")
 
     def _set_pace(self, args: Args) -> str:
-        pace = args.given.get("pace")
+        pace = args.values.get("pace")
         if pace not in PACES or isinstance(pace, bool):
             raise OperationError(f"the pace is one of {', '.join(map(str, PACES))}")
         if pace:

@@ -189,8 +189,8 @@ def _has_missed_list(duplicate: DuplicateCase, ack: Ack, node: str) -> bool:
     """
     job = duplicate.job
     added = job.listed.get(job.origin, ())
-    heard_at = job.listed.get(ack.node, {}).get(node, ack.time + 1)
-    if job.created_at is None or node not in added or heard_at <= ack.time:
+    learned_at = job.listed.get(ack.node, {}).get(node, ack.time + 1)
+    if job.created_at is None or node not in added or learned_at <= ack.time:
         return False
     copy = job.copies.get(node)
     latency = duplicate.case.obligations.latency

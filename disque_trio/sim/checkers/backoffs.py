@@ -13,7 +13,7 @@ from disque_trio.sim.checkers.records import NEVER, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
-_TELLING: Final = 4
+_HOPS: Final = 4
 """For so many times the latency, and a tenth of a second, a node may not know of a NACK."""
 
 
@@ -59,9 +59,9 @@ def _expected(case: Case, row: Row, job: Job) -> tuple[Micros, Micros] | None:
     if options is None or not options.backoff or not options.retry or created is None:
         return None
     world, obligations = case.world, case.obligations
-    telling = _TELLING * obligations.latency + SECOND // 10
+    propagation = _HOPS * obligations.latency + SECOND // 10
     count, last = _known(case, job)
-    if case.is_live or obligations.has_tail or row.time - last < telling:
+    if case.is_live or obligations.has_tail or row.time - last < propagation:
         return None
     if options.limit or not _has_plain_nacks(case, job) or not world.is_calm(created, row.time):
         return None

@@ -16,11 +16,11 @@ from disque_trio.sim.checkers.records import (
     NEVER,
     Add,
     Copy,
-    GivenResult,
     Job,
     KeptResult,
     Question,
     Request,
+    SentResult,
     Turns,
 )
 from disque_trio.sim.checkers.requests import Purge, Query
@@ -150,7 +150,7 @@ class Case:
     connection, where replies keep the order (L13)."""
     confirmed: dict[str, dict[str, Micros]] = attrs.Factory(dict)
     """By job whose ADDJOB waits for copies, and holder: when its node was told of one (L13)."""
-    told_states: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    reported_states: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and job: when it last told anybody that the job is dead, or redriven (S15)."""
     unread: dict[str, None] = attrs.Factory(dict)
     """Nodes that have started, and of whose journals there is no word (S15)."""
@@ -180,7 +180,7 @@ class Case:
     """By job and node (S22)."""
     results: dict[str, dict[str, None]] = attrs.Factory(dict)
     """By job: the CRC-32 of each result that ACKJOB has given (S36)."""
-    giving: dict[tuple[str, int, str], GivenResult] = attrs.Factory(dict)
+    sent_results: dict[tuple[str, int, str], SentResult] = attrs.Factory(dict)
     """By client, number and job: an ACKJOB RESULT under way (S36)."""
     kept_results: dict[str, dict[str, KeptResult]] = attrs.Factory(dict)
     """By node and job: what must be kept there (S36)."""
@@ -188,7 +188,7 @@ class Case:
     """Nodes and jobs: a client has deleted what the node has of the job (S36)."""
     limits: dict[str, Limited] = attrs.Factory(dict)
     """By queue: its limits, and their use (S38, L15)."""
-    told_results: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    unconfirmed_results: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and job: a RESULT that has come and is not confirmed, and until when it is kept at
     least (S36)."""
     result_ends: dict[tuple[str, str], Micros | None] = attrs.Factory(dict)
@@ -326,7 +326,7 @@ class Case:
             job.announcements.clear()
             job.incoming.clear()
             job.sent_to.clear()
-            job.given.clear()
+            job.transfers.clear()
             job.listed.clear()
             job.perhaps_listed.clear()
         elif not job.open_serves:

@@ -169,8 +169,8 @@ def is_whole(case: Case) -> bool:
 def _report_missing_links(case: Case, now: Micros) -> None:
     healed = case.world.healed or 0
     silent = [f"{n} of {p}" for n, p in _core_pairs(case) if (n, p) not in case.received_from]
-    told = f"; {', '.join(silent)} has heard nothing" if silent and case.seen.get("gossip") else ""
-    case.violate("L6", f"not all linked {(now - healed) / SECOND:.3f} s after the heal{told}")
+    note = f"; {', '.join(silent)} has heard nothing" if silent and case.seen.get("gossip") else ""
+    case.violate("L6", f"not all linked {(now - healed) / SECOND:.3f} s after the heal{note}")
 
 
 def _core_pairs(case: Case) -> Iterator[tuple[str, str]]:

@@ -70,23 +70,23 @@ def group_of(job: Job) -> int:
 def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     if fixed == job.first_record:
         return
-    first, said = read(job.first_record), read(fixed)
+    first, current = read(job.first_record), read(fixed)
     for name in ("replicate", "retry", *[each.shown for each in CARRIED]):
-        is_freed = name == "keep" and name not in said and _is_key_free(row, job)
-        if said.get(name) != first.get(name) and not is_freed:
-            _report(case, row, f"{name}={said.get(name)}, the first record {first.get(name)}")
+        is_freed = name == "keep" and name not in current and _is_key_free(row, job)
+        if current.get(name) != first.get(name) and not is_freed:
+            _report(case, row, f"{name}={current.get(name)}, the first record {first.get(name)}")
     if (
         "body" in first
-        and "body" in said
+        and "body" in current
         and row.cause != "loaded"
-        and said["body"] != first["body"]
+        and current["body"] != first["body"]
     ):
         _report(case, row, "another body than the first record")
     # What is left of a delay when repair makes a copy, and a creation stamp moved on by the rest.
-    if said["delay"] > rounded(first["delay"]):
-        _report(case, row, f"delay={said['delay']}, the first record {first['delay']}")
-    if _due_stamp(said) != _due_stamp(first):
-        _report(case, row, f"made={said['made']}, the first record {first['made']}")
+    if current["delay"] > rounded(first["delay"]):
+        _report(case, row, f"delay={current['delay']}, the first record {first['delay']}")
+    if _due_stamp(current) != _due_stamp(first):
+        _report(case, row, f"made={current['made']}, the first record {first['made']}")
 
 
 def _is_key_free(row: Row, job: Job) -> bool:
@@ -174,26 +174,30 @@ def compare_with_request(case: Case, job: Job) -> None:
     add, record = job.add, job.first_record
     if add is None or not record:
         return
-    options, said = add.options, read(record)
+    options, recorded = add.options, read(record)
     case.check("S16")
     asked = {
         "retry": (options.retry if options.has_ours else min(options.retry, _LONGEST)) // MILLI,
         **{each.shown: _wanted(each, options) for each in CARRIED},
     }
     delay = options.delay // MILLI
-    if said["delay"] not in {delay, rounded(delay)}:
-        _report_first(case, job, f"delay={said['delay']}, ADDJOB said {delay}")
+    if recorded["delay"] not in {delay, rounded(delay)}:
+        _report_first(case, job, f"delay={recorded['delay']}, ADDJOB said {delay}")
     if not options.is_default or _knows_all(case, add):
         asked["replicate"] = options.replicate
     for name, value in asked.items():
-        if said.get(name) != value:
-            _report_first(case, job, f"{name}={said.get(name)}, ADDJOB said {value}")
+        if recorded.get(name) != value:
+            _report_first(case, job, f"{name}={recorded.get(name)}, ADDJOB said {value}")
     if job.life and abs(job.life - options.ttl // MILLI) > _LATE:
         _report_first(case, job, f"a TTL of {job.life} ms, ADDJOB said {options.ttl // MILLI}")
     if job.queue and job.queue != add.queue:
         _report_first(case, job, f"the queue {job.queue}, ADDJOB said {add.queue}")
     body = options.body
-    if body is not None and not case.is_live and said.get("body", checksum(body)) != checksum(body):
+    if (
+        body is not None
+        and not case.is_live
+        and recorded.get("body", checksum(body)) != checksum(body)
+    ):
         _report_first(case, job, "another body than ADDJOB")
 
 

@@ -35,8 +35,8 @@ def check(case: Case, row: Row, job: Job, serve: Lease) -> None:
             case.violate("S14", detail, job.id, row.node)
     least = serve.counted_here
     if max(least) <= MOST and (nacks < least[0] or more < least[1]):
-        told = _counts(nacks, more)
-        detail = f"{told}, though {row.node} itself has counted {least[0]} and {least[1]}"
+        counts = _counts(nacks, more)
+        detail = f"{counts}, though {row.node} itself has counted {least[0]} and {least[1]}"
         case.violate("S14", detail, job.id, row.node)
     most = serve.counted
     if most is None or not case.has_node_rows or case.is_live:
@@ -56,7 +56,7 @@ def _neighbours(job: Job, serve: Lease, now: _Count) -> Iterator[tuple[_Count, _
     copy = job.copies.get(serve.node)
     if copy is not None and serve.time < copy.since:
         return iter(())
-    told = job.counters.setdefault(serve.node, [])
-    place = bisect.bisect_right(told, (now[0], sum(now[1:])), key=lambda n: (n[0], sum(n[1:])))
-    told.insert(place, now)
-    return itertools.pairwise(told[max(place - 1, 0) : place + 2])
+    counters = job.counters.setdefault(serve.node, [])
+    place = bisect.bisect_right(counters, (now[0], sum(now[1:])), key=lambda n: (n[0], sum(n[1:])))
+    counters.insert(place, now)
+    return itertools.pairwise(counters[max(place - 1, 0) : place + 2])

@@ -89,8 +89,8 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
     if case.world.is_changing:
         return ""
     # Of whom it learns in the same batch, it may have learned when the record was gone.
-    told = [peer for peer, since in listed.items() if since < row.time]
-    return _unasked_holders(told, {row.node, *(peer for peer in asked if asked[peer] == 2)})
+    known = [peer for peer, since in listed.items() if since < row.time]
+    return _unasked_holders(known, {row.node, *(peer for peer in asked if asked[peer] == 2)})
 
 
 def _may_be_missing(case: Case, node: str, job: Job, peer: str, created_at: Micros) -> bool:

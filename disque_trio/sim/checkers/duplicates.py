@@ -133,7 +133,7 @@ def unseen_serve(case: Case, row: Row, job: Job) -> Lease:
 def describe(found: Duplicate, scenario: str) -> str:
     """The description of a duplicate that the scenario does not expect."""
     waited = (found.time - found.leased) / 1e6
-    told = f"delivered again after {waited:.3f} s: {CAUSES[found.cause]} ({found.cause})"
+    text = f"delivered again after {waited:.3f} s: {CAUSES[found.cause]} ({found.cause})"
     if found.cause not in DUPLICATE_CAUSES:
-        return f"{told}; no scenario may expect that"
-    return f"{told}; expect.duplicates of {scenario} does not have {found.cause}"
+        return f"{text}; no scenario may expect that"
+    return f"{text}; expect.duplicates of {scenario} does not have {found.cause}"

@@ -53,19 +53,19 @@ def on_ack_ok(_case: Case, row: Row, job: Job) -> None:
 def on_deliver(_case: Case, row: Row, job: Job) -> None:
     """A client has received the job: with RETRY 0 it is over at its node."""
     if not job.is_at_least_once:
-        job.end_told.setdefault(row.node, row.time)
+        job.end_reported.setdefault(row.node, row.time)
 
 
 def after_jobstate(case: Case, row: Row) -> None:
     """Another node is told that the job is dead here, or was redriven."""
-    case.told_states[row.node, row.job] = row.time
+    case.reported_states[row.node, row.job] = row.time
 
 
 def on_given_back_ok(case: Case, row: Row, job: Job) -> None:
     """A client has been told of what it wanted, which may be the death of the job."""
     copy = job.copies.get(row.node)
     if copy is not None and copy.state[1]:
-        case.told_states[row.node, job.id] = row.time
+        case.reported_states[row.node, job.id] = row.time
 
 
 def after_setack(case: Case, row: Row) -> None:
@@ -76,9 +76,9 @@ def after_setack(case: Case, row: Row) -> None:
 def _confirm_end(job: Job, row: Row) -> None:
     copy = job.copies.get(row.node)
     if copy is None:
-        job.end_told.setdefault(row.node, row.time)
+        job.end_reported.setdefault(row.node, row.time)
     elif copy.is_acked:
-        job.end_told.setdefault(row.node, row.time)
+        job.end_reported.setdefault(row.node, row.time)
         if copy.ack_confirmed_at == NEVER:
             copy.ack_confirmed_at = row.time
 
@@ -140,7 +140,7 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
         elif not was_lost:
             job.drop_on_disk.pop(row.node, None)
     else:
-        job.end_told.pop(row.node, None)
+        job.end_reported.pop(row.node, None)
         if row.node in case.unread and not case.is_live:
             case.violate("S15", "has started without its journal", node=row.node)
 
@@ -149,12 +149,12 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     """A loaded record lists the node to which the job had moved: it was written before the move."""
     if row.cause != "loaded" or not job.is_at_least_once or case.seen.get("disk.flip"):
         return
-    for (giver, receiver), at in list(job.given.items()):
+    for (giver, receiver), at in list(job.transfers.items()):
         if giver != row.node:
             continue
         if _may_be_forgotten(case, giver, at):
             # It is gone for good, whatever later crashes leave.
-            del job.given[giver, receiver]
+            del job.transfers[giver, receiver]
         else:
             job.listed.setdefault(giver, {})[receiver] = at
 
@@ -246,9 +246,9 @@ def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> No
     if before.state == ALIVE or copy.is_acked:
         return
     case.check("S15")
-    told_at = case.told_states.pop((row.node, job.id), NEVER)
-    if told_at >= before.left_since != NEVER:
-        may_be_lost = not must_survive(case, row.node, told_at)
+    reported_at = case.reported_states.pop((row.node, job.id), NEVER)
+    if reported_at >= before.left_since != NEVER:
+        may_be_lost = not must_survive(case, row.node, reported_at)
     else:
         may_be_lost = _may_be_forgotten(case, row.node, before.left_since)
     if copy.state < before.state and not may_be_lost:
@@ -258,19 +258,19 @@ def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> No
 
 def _judge_return(case: Case, row: Row, job: Job, copy: Copy) -> None:
     """S15: a job that the node had confirmed to be over is pending there."""
-    told_at = job.end_told.get(row.node)
-    if told_at is None or copy.is_acked or copy.is_dummy:
+    ended_at = job.end_reported.get(row.node)
+    if ended_at is None or copy.is_acked or copy.is_dummy:
         return
     if copy.state != ALIVE and not job.is_at_least_once:
         # It was handed out, buried, and maybe redriven.
         return
-    del job.end_told[row.node]
+    del job.end_reported[row.node]
     case.check("S15")
-    if must_survive(case, row.node, told_at):
+    if must_survive(case, row.node, ended_at):
         crash = case.world.crashes[row.node]
         case.violate(
             "S15",
-            f"{row.node} had said that it is over {(crash.time - told_at) / SECOND:.3f} s before "
+            f"{row.node} had said that it is over {(crash.time - ended_at) / SECOND:.3f} s before "
             f"the crash ({crash.cause}), and has it back as pending",
             job.id,
             row.node,

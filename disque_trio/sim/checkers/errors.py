@@ -38,7 +38,7 @@ def on_nack_ok(case: Case, row: Row, job: Job) -> None:
         _learn(found, found.wall, row.time)
 
 
-def on_told(case: Case, row: Row) -> None:
+def after_received(case: Case, row: Row) -> None:
     """JOBERROR has come, to a node that has the job."""
     job = case.jobs.get(row.job)
     copy = None if job is None else job.copies.get(row.node)
@@ -53,11 +53,11 @@ def _learn(found: Failures, at: int, time: Micros) -> None:
         found.at, found.since = at, time
 
 
-def judge(case: Case, row: Row, job: Job, asked: Micros, said: dict[str, str]) -> Iterator[str]:
+def judge(case: Case, row: Row, job: Job, asked: Micros, fields: dict[str, str]) -> Iterator[str]:
     """What is wrong with the error that SHOW has, which was `asked` then."""
-    if "failed" not in said:  # a trace of an earlier version
+    if "failed" not in fields:  # a trace of an earlier version
         return
-    failed, text = int(said["failed"]), said["error"]
+    failed, text = int(fields["failed"]), fields["error"]
     if text and text not in case.error_texts.get(job.id, ()):
         yield "an error that no NACK has said"
     if bool(failed) != bool(text):

@@ -11,7 +11,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Job
-from disque_trio.sim.checkers.run_records import Hand, Process
+from disque_trio.sim.checkers.run_records import Delivery, Process
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.sim.workload.engine_workers import DRAIN
 from disque_trio.tracing.rows import Row
@@ -20,19 +20,19 @@ PROMPT: Final[Micros] = SECOND
 """How late a worker may be while nothing is wrong."""
 
 
-def _found(case: Case, row: Row) -> tuple[Process, Hand] | None:
+def _found(case: Case, row: Row) -> tuple[Process, Delivery] | None:
     process = case.processes.get(row.client)
-    hand = None if process is None else process.hands.get(row.job)
-    return None if process is None or hand is None else (process, hand)
+    delivery = None if process is None else process.deliveries.get(row.job)
+    return None if process is None or delivery is None else (process, delivery)
 
 
 def after_end(case: Case, row: Row, _job: Job) -> None:
     """A run has ended; the outcome may be another attempt after a delay."""
     found = _found(case, row)
     if found is not None and row.cause == "retry":
-        _, hand = found
-        hand.wait_until = row.time + number_in(row.detail, "delay") * MILLI
-        hand.ended_at = row.time
+        _, delivery = found
+        delivery.wait_until = row.time + number_in(row.detail, "delay") * MILLI
+        delivery.ended_at = row.time
 
 
 def on_give_back(case: Case, row: Row, job: Job) -> None:
@@ -41,15 +41,15 @@ def on_give_back(case: Case, row: Row, job: Job) -> None:
     found = _found(case, row)
     if found is None:
         return
-    process, hand = found
+    process, delivery = found
     if row.cause != "delay" and job.is_at_least_once:
-        _judge_wait(case, row, process, hand)
-    hand.wait_until = NEVER
+        _judge_wait(case, row, process, delivery)
+    delivery.wait_until = NEVER
     case.check("W14")
-    if hand.is_untold and not row.detail:
+    if delivery.is_untold and not row.detail:
         detail = f"{row.client} gives it back again without a token, and a node may have done it"
         case.violate("W14", detail, row.job, row.node)
-    hand.is_untold = True
+    delivery.is_untold = True
 
 
 def on_given_back(case: Case, row: Row, _job: Job) -> None:
@@ -59,21 +59,21 @@ def on_given_back(case: Case, row: Row, _job: Job) -> None:
         found[1].is_untold = False
 
 
-def _judge_wait(case: Case, row: Row, process: Process, hand: Hand) -> None:
-    if hand.wait_until <= hand.ended_at or process.stop_at != FOREVER:
+def _judge_wait(case: Case, row: Row, process: Process, delivery: Delivery) -> None:
+    if delivery.wait_until <= delivery.ended_at or process.stop_at != FOREVER:
         return  # without a delay, or the node has to wait for what is left
     case.check("W13")
-    early = hand.wait_until - row.time
+    early = delivery.wait_until - row.time
     if early > 0:
         detail = f"{row.client} gives it back {early / SECOND:.3f} s before the delay is over"
         case.violate("W13", detail, row.job)
-    elif -early > PROMPT and not _was_hindered(case, process, hand):
+    elif -early > PROMPT and not _was_hindered(case, process, delivery):
         detail = f"{row.client} gives it back {-early / SECOND:.3f} s after the delay"
         case.violate("W13", detail, row.job)
 
 
-def _was_hindered(case: Case, process: Process, hand: Hand) -> bool:
-    return process.stalled_at >= hand.ended_at or bool(case.plan.faults)
+def _was_hindered(case: Case, process: Process, delivery: Delivery) -> bool:
+    return process.stalled_at >= delivery.ended_at or bool(case.plan.faults)
 
 
 def before_drop(case: Case, row: Row, _job: Job) -> None:
@@ -93,8 +93,8 @@ def before_drop(case: Case, row: Row, _job: Job) -> None:
 def finish(case: Case) -> None:
     """W13: at the end no delay is over for long."""
     for name, process in case.processes.items():
-        for job_id, hand in process.hands.items() if process.is_up else ():
-            is_due = hand.ended_at < hand.wait_until < case.now - PROMPT
-            if is_due and not hand.is_lost and not _was_hindered(case, process, hand):
-                late = (case.now - hand.wait_until) / SECOND
+        for job_id, delivery in process.deliveries.items() if process.is_up else ():
+            is_due = delivery.ended_at < delivery.wait_until < case.now - PROMPT
+            if is_due and not delivery.is_lost and not _was_hindered(case, process, delivery):
+                late = (case.now - delivery.wait_until) / SECOND
                 case.violate("W13", f"{name} has kept it for {late:.3f} s after the delay", job_id)

@@ -102,8 +102,8 @@ def _load(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
     if before is not None:
         copy.base = before.base if before.is_dummy == copy.is_dummy else None
         copy.postponed_at = before.postponed_at
-    told = job.listed.pop(row.node, {})
-    job.perhaps_listed.setdefault(row.node, []).extend(told)
+    listed = job.listed.pop(row.node, {})
+    job.perhaps_listed.setdefault(row.node, []).extend(listed)
     _forget_gc(job, row.node)
 
 
@@ -199,9 +199,12 @@ def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:
 def _was_given(row: Row, job: Job, copy: Copy | None) -> bool:
     """Has another node given the job to this one while its ADDJOB waited for copies? Then it queues
     it when it has them."""
-    given = job.incoming.get((row.node, "yourjobs"))
+    incoming = job.incoming.get((row.node, "yourjobs"))
     return (
-        row.cause == "first" and copy is not None and given is not None and given.time >= copy.since
+        row.cause == "first"
+        and copy is not None
+        and incoming is not None
+        and incoming.time >= copy.since
     )
 
 
@@ -307,7 +310,7 @@ def _drop_failed(_case: Case, row: Row, job: Job, copy: Copy) -> None:
         job.withdrawn[row.node] = row.time
 
 
-def _drop_told(case: Case, row: Row, job: Job, _copy: Copy) -> None:
+def _drop_by_message(case: Case, row: Row, job: Job, _copy: Copy) -> None:
     """DELJOB came. Without messages in the trace, a FASTACK that was requested explains it."""
     for node, why in job.may_delete.items():
         if why == ASKED and job.ended is None:
@@ -332,7 +335,7 @@ def _drop_flushed(case: Case, _row: Row, job: Job, copy: Copy) -> None:
 
 
 _DROPS: Final = {
-    "deljob": _drop_told,
+    "deljob": _drop_by_message,
     "collected": _drop_collected,
     "fastack": _drop_fastacked,
     "client-deljob": _drop_deleted,

@@ -53,20 +53,20 @@ def on_order(case: Case, row: Row) -> None:
     case.mark("limit.set")
     is_loose = "LOOSE" in words
     words = [word for word in words if word != "LOOSE"]
-    said = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    settings = dict(zip(words[::2], map(int, words[1::2]), strict=True))
     before = case.limits.get(queue)
     case.limits[queue] = limited = Limited(
         row.time,
-        said.get("CONCURRENCY", 0),
-        said.get("RATE", 0),
-        said.get("PER", 1) * SECOND,
-        said.get("BURST", 0),
+        settings.get("CONCURRENCY", 0),
+        settings.get("RATE", 0),
+        settings.get("PER", 1) * SECOND,
+        settings.get("BURST", 0),
         is_loose,
         OfGroup(
-            said.get("GROUP-CONCURRENCY", 0),
-            said.get("GROUP-RATE", 0),
-            said.get("GROUP-PER", 1) * SECOND,
-            said.get("GROUP-BURST", 0),
+            settings.get("GROUP-CONCURRENCY", 0),
+            settings.get("GROUP-RATE", 0),
+            settings.get("GROUP-PER", 1) * SECOND,
+            settings.get("GROUP-BURST", 0),
         ),
     )
     if before is None:
@@ -151,7 +151,7 @@ def on_end(case: Case, row: Row, job: Job) -> None:
         limited.leases.pop((row.node, job.id), None)
 
 
-def on_told(case: Case, row: Row) -> None:
+def after_received(case: Case, row: Row) -> None:
     """The node hears that another one has the job."""
     for limited in _of_job(case, case.jobs.get(row.job)):
         lease = limited.leases.get((row.node, row.job))

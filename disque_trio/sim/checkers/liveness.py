@@ -71,12 +71,12 @@ def _holder_postponed_at(case: Case, job: Job, holder: str) -> Micros:
     copy = job.copies[holder]
     # A copy of a repair begins its period when it comes.
     came_at = copy.since if copy.cause == "repljob" else NEVER
-    told = [
+    announced = [
         announcement.got_at
         for (sender, receiver, sort), announcement in job.announcements.items()
         if sort in {QUEUED, WORKING} and receiver == holder and not case.world.in_core(sender)
     ]
-    return max([came_at, job.put_off.get(holder, NEVER), *told])
+    return max([came_at, job.put_off.get(holder, NEVER), *announced])
 
 
 def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:

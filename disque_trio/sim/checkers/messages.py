@@ -88,14 +88,14 @@ def _send_copies(case: Case, row: Row) -> Bases:
         job = case.job(job_id)
         _learn_list(row, job, holders)
         if row.cause == "yourjobs":
-            job.given[row.node, row.peer] = row.time
-            _note_given(case, row, job)
+            job.transfers[row.node, row.peer] = row.time
+            _note_departure(case, row, job)
     if row.cause == "repljob":
         _note_copy_sent(case, row)
     return bases
 
 
-def _note_given(case: Case, row: Row, job: Job) -> None:
+def _note_departure(case: Case, row: Row, job: Job) -> None:
     """The job leaves the core: note whose periods began anew with its stay in the giver's queue."""
     if case.world.healed is None or case.world.in_core(row.peer):
         return
@@ -169,11 +169,11 @@ def _base_of(job: Job, row: Row) -> int | None:
     if copy is not None:
         # A message of the batch in which it has died, or was redriven, may be older than that.
         return None if copy.left_since >= _made_at(job, row) else copy.base
-    give = _given(job, row.node, row.peer)
+    give = _last_give(job, row.node, row.peer)
     return None if give is None else give.base
 
 
-def _given(job: Job, giver: str, receiver: str) -> Give | None:
+def _last_give(job: Job, giver: str, receiver: str) -> Give | None:
     """The last that is under way."""
     ways = (give for give in reversed(job.gives) if (give.node, give.receiver) == (giver, receiver))
     return next(ways, None)
@@ -181,7 +181,7 @@ def _given(job: Job, giver: str, receiver: str) -> Give | None:
 
 def _made_at(job: Job, row: Row) -> Micros:
     """When a copy was made that is sent now: one in YOURJOBS when the job left the queue."""
-    give = _given(job, row.node, row.peer) if row.cause == "yourjobs" else None
+    give = _last_give(job, row.node, row.peer) if row.cause == "yourjobs" else None
     return row.time if give is None else give.time
 
 
@@ -223,7 +223,7 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
         job = case.job(job_id)
         is_first = not _is_coming(job, row)
         sent = row.time if flight is None else flight[0]
-        give = _given(job, row.peer, row.node) if row.cause == "yourjobs" else None
+        give = _last_give(job, row.peer, row.node) if row.cause == "yourjobs" else None
         made = sent if give is None else min(sent, give.time)
         _note_incoming(case, row, job, (made, sent), None if age is None else row.mono + age)
         if is_first and row.node not in job.copies:

@@ -88,38 +88,38 @@ def read_options(detail: str, nodes: int, *, replicate: int = 3, sync: int = 0) 
     are the nodes' `default-replicate` and `default-sync`.
     """
     words, has_body, body = detail.partition("body=")
-    said = _pairs(words.lower().split())
-    ttl = _whole(said, "ttl") or DEFAULT_TTL_S
-    retry = _whole(said, "retry")
+    values = _pairs(words.lower().split())
+    ttl = _whole(values, "ttl") or DEFAULT_TTL_S
+    retry = _whole(values, "retry")
     if retry is None:
         retry = min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S)
-    is_auto = said.get("sync") == "auto"
-    asked = None if is_auto else _whole(said, "sync")
-    copies = _whole(said, "replicate") or max(min(replicate, nodes), asked or 1)
+    is_auto = values.get("sync") == "auto"
+    asked = None if is_auto else _whole(values, "sync")
+    copies = _whole(values, "replicate") or max(min(replicate, nodes), asked or 1)
     by_default = copies // 2 + 1 if is_auto else copies
     return Options(
         replicate=copies,
         sync=min(asked or sync or by_default, copies),
         retry=retry * SECOND,
         ttl=ttl * SECOND,
-        delay=_micros(said, "delay"),
-        timeout=(_whole(said, "timeout") or 0) * MILLI,
-        is_async="async" in said,
-        maxlen=_whole(said, "maxlen"),
+        delay=_micros(values, "delay"),
+        timeout=(_whole(values, "timeout") or 0) * MILLI,
+        is_async="async" in values,
+        maxlen=_whole(values, "maxlen"),
         if_exists=words.partition("ifexists=")[2].partition(" ")[0],
-        **_carried(said),
+        **_carried(values),
         body=body if has_body else None,
-        is_default="replicate" not in said,
-        has_ours=any(each in said for each in _OURS),
+        is_default="replicate" not in values,
+        has_ours=any(each in values for each in _OURS),
     )
 
 
-def _carried(said: dict[str, str]) -> dict[str, Any]:
+def _carried(values: dict[str, str]) -> dict[str, Any]:
     """The options that every copy has, with their defaults."""
     found: dict[str, Any] = {}
     for option in CARRIED:
         name = option.text.lower()
-        value = _micros(said, name) if option.is_time else _whole(said, name)
+        value = _micros(values, name) if option.is_time else _whole(values, name)
         found[option.name] = value or 0 if option.is_number else value
     if found["backoff"]:
         longest = max(found["backoff"], MAX_BACKOFF * MILLI)
@@ -129,38 +129,38 @@ def _carried(said: dict[str, str]) -> dict[str, Any]:
 
 def _pairs(words: list[str]) -> dict[str, str]:
     """Names and values, in either form."""
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     name = "timeout"
     for word in words:
         key, is_pair, value = word.partition("=")
         if is_pair:
-            said[key] = value
+            values[key] = value
         elif _is_number(word):
-            said[name] = word
+            values[name] = word
         elif word == "async":
-            said[word] = ""
+            values[word] = ""
         elif word == "auto":
-            said[name] = word
+            values[name] = word
         else:
             name = word
-    return said
+    return values
 
 
 def _is_number(word: str) -> bool:
     return word.lstrip("-").replace(".", "", 1).isdigit()
 
 
-def _whole(said: dict[str, str], name: str) -> int | None:
+def _whole(values: dict[str, str], name: str) -> int | None:
     """A whole number; 0 for any other word."""
-    value = said.get(name)
+    value = values.get(name)
     if value is None:
         return None
     return int(value) if value.lstrip("-").isdigit() else 0
 
 
-def _micros(said: dict[str, str], name: str) -> Micros:
+def _micros(values: dict[str, str], name: str) -> Micros:
     """Of seconds, with or without decimals; 0 if there are none."""
-    value = said.get(name, "")
+    value = values.get(name, "")
     return round(float(value) * SECOND) if _is_number(value) else 0
 
 

@@ -135,11 +135,11 @@ def _why(case: Case, job: Job, copy: Copy, wait: Wait) -> str:
         return "it was there" if copy.node == wait.node else "it had been told"
     if known != NEVER or copy.node == wait.node:
         return _unanswered(job, copy, wait)
-    told = job.announcement(wait.node, copy.node, POSTPONED)
-    if told.sent < wait.time and copy.node not in wait.counted:
+    announcement = job.announcement(wait.node, copy.node, POSTPONED)
+    if announcement.sent < wait.time and copy.node not in wait.counted:
         return "" if _is_unreachable(case, job, copy, wait) else "nobody has told it"
-    has_heard = told.got >= wait.time >= copy.since
-    if has_heard and not (told.got_at == case.now and copy.cause == "add"):
+    has_received = announcement.got >= wait.time >= copy.since
+    if has_received and not (announcement.got_at == case.now and copy.cause == "add"):
         # One batch may bring the last copy for which ADDJOB waits, and then word of the wait.
         return "it has ignored what it was told"
     if 0 < case.now - _counted_at(job, copy, wait) < case.obligations.lease(case.retry_of(job)):
@@ -161,15 +161,17 @@ def _is_over(case: Case, job: Job, copy: Copy, wait: Wait, known: Micros) -> boo
     the NACK anew, as an original is, so that it had a whole RETRY to hear better?"""
     if wait.ended.get(copy.node, NEVER) >= known:
         return True
-    heard = _counted_at(job, copy, wait)
-    return heard >= known and case.now - heard >= case.obligations.lease(case.retry_of(job))
+    counted_at = _counted_at(job, copy, wait)
+    return counted_at >= known and case.now - counted_at >= case.obligations.lease(
+        case.retry_of(job)
+    )
 
 
 def _counted_at(job: Job, copy: Copy, wait: Wait) -> Micros:
     """When it was told the NACK as an original is; NEVER if it was not."""
-    heard = job.announcement(wait.node, copy.node, QUEUED)
-    is_counted = copy.node in wait.counted and heard.got >= wait.time
-    return heard.got_at if is_counted and heard.got_at >= copy.since else NEVER
+    announcement = job.announcement(wait.node, copy.node, QUEUED)
+    is_counted = copy.node in wait.counted and announcement.got >= wait.time
+    return announcement.got_at if is_counted and announcement.got_at >= copy.since else NEVER
 
 
 def _is_unreachable(case: Case, job: Job, copy: Copy, wait: Wait) -> bool:
@@ -203,10 +205,10 @@ def _may_be_unlinked(case: Case, node: str, peer: str) -> bool:
 def _unanswered(job: Job, copy: Copy, wait: Wait) -> str:
     """Did a node that knows leave its warning without an answer?"""
     for node, time in wait.asked.get(copy.node, {}).items():
-        said = max(
+        answered_at = max(
             job.announcement(node, copy.node, sort).sent for sort in (POSTPONED, QUEUED, WORKING)
         )
-        if said < time:
+        if answered_at < time:
             return f"{node} knew, and has not answered its warning"
     return ""
 

@@ -84,15 +84,15 @@ class DuplicateCase:
             copy = self.job.copies.get(node)
             if copy is None or copy.sent_at <= ack.time or copy.came_from in {"", *found}:
                 continue
-            if not self.has_heard(ack, copy.came_from, copy.sent_at):
+            if not self.has_received(ack, copy.came_from, copy.sent_at):
                 found[copy.came_from] = copy.sent_at
                 nodes.append(copy.came_from)
         return found
 
-    def has_heard(self, ack: Ack, node: str, by: Micros) -> bool:
+    def has_received(self, ack: Ack, node: str, by: Micros) -> bool:
         """Had the node received the announcement of the ack by then?"""
-        told = self.job.announcement(ack.node, node, ACK)
-        return told.got >= ack.time and told.got_at < by
+        announcement = self.job.announcement(ack.node, node, ACK)
+        return announcement.got >= ack.time and announcement.got_at < by
 
     def acked_copies(self) -> dict[str, Micros]:
         """The nodes that know of an ack, with the time since when."""
@@ -106,7 +106,7 @@ def of_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) ->
     crash, with nothing in the way, the crash is not the cause.
     """
     begin = duplicate.case.world.started_at(queuer)
-    if begin > since and _was_never_told(duplicate, knower, queuer, since):
+    if begin > since and _was_never_announced(duplicate, knower, queuer, since):
         return Outcome.UNSENT
     return _outcome(duplicate, knower, queuer, OF_ACK, max(since, begin), duplicate.serve.time)
 
@@ -114,13 +114,13 @@ def of_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) ->
 def of_fastack(duplicate: DuplicateCase, ack: Ack, queuer: str) -> Outcome:
     """The same for FASTACK, which is said once: what happened later plays no part."""
     listed = duplicate.job.listed.get(ack.node)
-    if _is_fastack_said(duplicate, ack, queuer) or (listed is not None and queuer not in listed):
+    if _is_fastack_sent(duplicate, ack, queuer) or (listed is not None and queuer not in listed):
         return of_ack(duplicate, ack.node, queuer, ack.time)
     is_waiting = duplicate.serve.time - ack.time <= _writing(duplicate)
     return Outcome.LATE if is_waiting else Outcome.UNSENT
 
 
-def _is_fastack_said(duplicate: DuplicateCase, ack: Ack, queuer: str) -> bool:
+def _is_fastack_sent(duplicate: DuplicateCase, ack: Ack, queuer: str) -> bool:
     """A trace without messages does not tell."""
     announcement = duplicate.job.announcement(ack.node, queuer, ACK)
     return announcement.sent >= ack.time or not duplicate.case.has_messages
@@ -137,9 +137,9 @@ def was_fastack_kept(duplicate: DuplicateCase, ack: Ack, node: str, by: Micros) 
     fault on its way?"""
     if duplicate.job.announcement(ack.node, node, ACK).lost >= ack.time or node in ack.unlinked:
         return True
-    if duplicate.has_heard(ack, node, by):
+    if duplicate.has_received(ack, node, by):
         return False
-    until = by if _is_fastack_said(duplicate, ack, node) else ack.time + _writing(duplicate)
+    until = by if _is_fastack_sent(duplicate, ack, node) else ack.time + _writing(duplicate)
     return was_hindered(duplicate, ack.node, node, ack.time, until)
 
 
@@ -169,7 +169,7 @@ def is_ack_passed_on_late(
     )
 
 
-def _was_never_told(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> bool:
+def _was_never_announced(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> bool:
     """Did `knower` not announce the ack before the crash of `queuer`, although it could?
 
     It had the queuer in its list and a link to it, and the queuer has loaded its copy again.
@@ -316,8 +316,8 @@ def _outcome_without_link(
     because a PONG was lost. An outage of the knower does not count if it has lost the ack by it.
     """
     case = duplicate.case
-    said = since if is_ack else max(since, duplicate.before.time)
-    if silence.had_given_up(case, knower, queuer, since, said):
+    due_at = since if is_ack else max(since, duplicate.before.time)
+    if silence.had_given_up(case, knower, queuer, since, due_at):
         return Outcome.BLOCKED
     has_forgotten = is_ack and knower not in duplicate.acked_copies()
     if case.world.is_cut(knower, queuer, since, until) or case.world.was_out(queuer, since, until):

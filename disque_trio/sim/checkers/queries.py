@@ -109,8 +109,8 @@ def on_ok(case: Case, row: Row) -> None:
     elif query is not None and case.has_node_rows and not case.is_live:
         case.check("S22")
         for problem in _JUDGE[row.cause](case, row, query):
-            told = f"{row.cause.upper()} {row.queue}".strip()
-            case.violate("S22", f"{told}: {problem}", row.job, row.node)
+            request = f"{row.cause.upper()} {row.queue}".strip()
+            case.violate("S22", f"{request}: {problem}", row.job, row.node)
 
 
 # The states of the jobs.
@@ -161,18 +161,18 @@ def _is_in(case: Case, queue: str, *wanted: str) -> Callable[[str, str], bool]:
 
 
 def _compare(
-    stood: dict[str, dict[str, None]], fits: Callable[[str, str], bool], told: list[str]
+    stood: dict[str, dict[str, None]], fits: Callable[[str, str], bool], reply: list[str]
 ) -> Iterator[str]:
     """Find jobs that are missing from the reply, wrongly in it, or in it twice."""
     ever, always = _chosen(stood, fits)
-    for job in told:
+    for job in reply:
         if job not in ever:
             yield f"names {job}, which {_how(stood, job)}"
     for job in always:
-        if job not in told:
+        if job not in reply:
             yield f"leaves {job} out, which {_how(stood, job)}"
     named: dict[str, None] = {}
-    for job in told:
+    for job in reply:
         if job in named and GONE not in stood.get(job, {}):
             yield f"names {job} twice"
         named[job] = None
@@ -202,42 +202,43 @@ def _judge_qstat(case: Case, row: Row, query: Query) -> Iterator[str]:
         if least:
             yield f"no such queue, and there are {_between(least, most)}"
         return
-    said = read(row.detail)
-    if not least <= said["len"] <= most:
-        yield f"{counted(said['len'], 'job')}, and there are {_between(least, most)}"
+    fields = read(row.detail)
+    if not least <= fields["len"] <= most:
+        yield f"{counted(fields['len'], 'job')}, and there are {_between(least, most)}"
     fewest, greatest = _lengths(case, query, DEAD).get(row.queue, (0, 0))
-    if not fewest <= said.get("dead", fewest) <= greatest:
-        yield f"{counted(said['dead'], 'dead job')}, and there are {_between(fewest, greatest)}"
-    if said["in"] - said["out"] < said["len"]:
-        yield f"{counted(said['in'], 'job')} came, {said['out']} went, {said['len']} are there"
+    if not fewest <= fields.get("dead", fewest) <= greatest:
+        yield f"{counted(fields['dead'], 'dead job')}, and there are {_between(fewest, greatest)}"
+    if fields["in"] - fields["out"] < fields["len"]:
+        came = counted(fields["in"], "job")
+        yield f"{came} came, {fields['out']} went, {fields['len']} are there"
 
 
 def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
     """The reply has up to COUNT of the first jobs, or of the last if COUNT < 0, in order."""
     count = int(query.words[0])
     pairs = [job.rpartition(":") for job in row.detail.split()]
-    told = [id for id, _, _ in pairs]
+    shown = [id for id, _, _ in pairs]
     stood = _ever(query)
     fits = _is_in(case, row.queue, QUEUED)
     ever, always = _chosen(stood, fits)
-    yield from (f"shows {job}, which {_how(stood, job)}" for job in told if job not in ever)
-    if len(told) > abs(count) or len(dict.fromkeys(told)) < len(told):
-        yield f"shows {counted(len(told), 'job')} for a count of {count}, or one of them twice"
+    yield from (f"shows {job}, which {_how(stood, job)}" for job in shown if job not in ever)
+    if len(shown) > abs(count) or len(dict.fromkeys(shown)) < len(shown):
+        yield f"shows {counted(len(shown), 'job')} for a count of {count}, or one of them twice"
     # Groups take turns within a priority. From the other end the order is that of age.
-    of_all = [(_place(case, job), _group(case, job) if count > 0 else 0) for job in told]
+    of_all = [(_place(case, job), _group(case, job) if count > 0 else 0) for job in shown]
     last = {group: place for place, group in of_all}
     ranks = [(place[0], 0, "") for place, _ in of_all]
     for places in (ranks, *([each for each, group in of_all if group == one] for one in last)):
         if any(
             (one > next) != (count < 0) and one != next for one, next in itertools.pairwise(places)
         ):
-            yield f"shows jobs in the wrong order: {' '.join(told)}"
+            yield f"shows jobs in the wrong order: {' '.join(shown)}"
             break
     for job in always:
         place, group = _place(case, job), _group(case, job) if count > 0 else 0
         is_before = group in last and (place < last[group]) != (count < 0)
-        is_before |= count > 0 and bool(told) and place[0] < ranks[-1][0]
-        if job not in told and (len(told) < abs(count) or is_before):
+        is_before |= count > 0 and bool(shown) and place[0] < ranks[-1][0]
+        if job not in shown and (len(shown) < abs(count) or is_before):
             yield f"leaves {job} out, which {_how(stood, job)}"
     for job, _, body in pairs:
         yield from _judge_body(case.job(job), body)
@@ -266,20 +267,20 @@ def _judge_show(case: Case, row: Row, query: Query) -> Iterator[str]:
         if GONE not in stood:
             yield f"not held, and it {_how({row.job: stood}, row.job)}"
         return
-    said = _spelled(row.detail)
-    if "result" in said or said["state"] == "acked":
-        results.judge(case, row, job, query.time, said.get("result", ""))
-    if "result" in said and GONE in stood:
+    fields = _spelled(row.detail)
+    if "result" in fields or fields["state"] == "acked":
+        results.judge(case, row, job, query.time, fields.get("result", ""))
+    if "result" in fields and GONE in stood:
         return
-    if not any(each in stood for each in _STATES[said["state"]]):
-        yield f"state {said['state']}, and it {_how({row.job: stood}, row.job)}"
-    elif said["state"] == "wait-repl" and _is_settled(job, row.node, query):
+    if not any(each in stood for each in _STATES[fields["state"]]):
+        yield f"state {fields['state']}, and it {_how({row.job: stood}, row.job)}"
+    elif fields["state"] == "wait-repl" and _is_settled(job, row.node, query):
         yield "state wait-repl, and its ADDJOB does not wait for copies"
-    if said["queue"] and GONE not in stood:
-        yield from _judge_terms(job, said, row.node)
-        yield from _judge_life(case, row, job, query, int(said["ttl"]))
-        yield from errors.judge(case, row, job, query.time, said)
-        yield from _judge_holders(case, row, job, query, said["holders"].split(","))
+    if fields["queue"] and GONE not in stood:
+        yield from _judge_terms(job, fields, row.node)
+        yield from _judge_life(case, row, job, query, int(fields["ttl"]))
+        yield from errors.judge(case, row, job, query.time, fields)
+        yield from _judge_holders(case, row, job, query, fields["holders"].split(","))
 
 
 def _spelled(detail: str) -> dict[str, str]:
@@ -295,20 +296,20 @@ def _is_settled(job: Job, node: str, query: Query) -> bool:
     return is_elsewhere or (job.add is not None and job.add.answered < query.time)
 
 
-def _judge_terms(job: Job, said: dict[str, str], node: str) -> Iterator[str]:
+def _judge_terms(job: Job, fields: dict[str, str], node: str) -> Iterator[str]:
     """As in ADDJOB. A repaired copy has the rest of DELAY, an ack from a journal no body."""
     first = read(job.first_record)
     for name in ("replicate", "retry"):
-        if name in first and int(said[name]) != first[name]:
-            yield f"{name}={said[name]}, the first record {first[name]}"
-    if "delay" in first and int(said["delay"]) > rounded(first["delay"]):
-        yield f"delay={said['delay']}, the first record {first['delay']}"
-    if job.queue and said["queue"] != job.queue:
-        yield f"the queue {said['queue']}, the first record {job.queue}"
+        if name in first and int(fields[name]) != first[name]:
+            yield f"{name}={fields[name]}, the first record {first[name]}"
+    if "delay" in first and int(fields["delay"]) > rounded(first["delay"]):
+        yield f"delay={fields['delay']}, the first record {first['delay']}"
+    if job.queue and fields["queue"] != job.queue:
+        yield f"the queue {fields['queue']}, the first record {job.queue}"
     copy = job.copies.get(node)
     is_loaded = copy is not None and copy.cause == "loaded"
-    if not is_loaded or (said["state"], said["body"]) != (ACKED, "0"):
-        yield from _judge_body(job, said["body"])
+    if not is_loaded or (fields["state"], fields["body"]) != (ACKED, "0"):
+        yield from _judge_body(job, fields["body"])
 
 
 def _judge_life(case: Case, row: Row, job: Job, query: Query, seconds: int) -> Iterator[str]:
@@ -332,10 +333,10 @@ def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str])
         return
     are_known = len(case.node_ids) == len(world.nodes)
     names = [case.node_ids.get(id, "") for id in ids]
-    told = {row.node, *query.listed, *job.listed.get(row.node, ())}
-    told.update(job.perhaps_listed.get(row.node, ()))
+    known = {row.node, *query.listed, *job.listed.get(row.node, ())}
+    known.update(job.perhaps_listed.get(row.node, ()))
     for id, name in zip(ids, names, strict=True):
-        if name not in told and (name or are_known) and not _may_send_in_vain(case, copy):
+        if name not in known and (name or are_known) and not _may_send_in_vain(case, copy):
             yield f"the holder {name or id}, of which it was not told"
     for name in query.listed:
         if name not in names and are_known:
@@ -355,7 +356,9 @@ def _judge_jscan(case: Case, row: Row, query: Query) -> Iterator[str]:
     wish = _wish(query.words)
     states = wish.get("state", ["active", "queued", "acked", "dead"])
     standings = [_SCANNED[state.lower()] for state in states]
-    found = _compare(_ever(query), _is_in(case, *wish.get("queue", [""]), *standings), query.told)
+    found = _compare(
+        _ever(query), _is_in(case, *wish.get("queue", [""]), *standings), query.collected
+    )
     # The rows do not tell these from other jobs that are neither queued nor over.
     is_part = "state" in wish and ACTIVE in standings
     yield from (each for each in found if not (is_part and each.startswith("leaves ")))
@@ -377,19 +380,19 @@ def _judge_qscan(case: Case, row: Row, query: Query) -> Iterator[str]:
         return
     is_part = _wish(query.words).keys() - {"busyloop", "count"}
     for queue, (least, _) in _lengths(case, query).items():
-        if not is_part and least and queue not in query.told:
+        if not is_part and least and queue not in query.collected:
             yield f"leaves {queue} out, which has {counted(least, 'job')}"
-    for queue in query.told:
+    for queue in query.collected:
         if case.queues and queue not in case.queues:
             yield f"names {queue}, which nobody has asked for"
-    if len(dict.fromkeys(query.told)) < len(query.told):
-        yield f"names a queue twice: {' '.join(query.told)}"
+    if len(dict.fromkeys(query.collected)) < len(query.collected):
+        yield f"names a queue twice: {' '.join(query.collected)}"
 
 
 def _is_last_page(case: Case, row: Row, query: Query) -> bool:
     """Does the reply end the scan? That of BUSYLOOP must name all."""
-    cursor, *told = row.detail.split()
-    query.told += told
+    cursor, *page = row.detail.split()
+    query.collected += page
     is_last = cursor == "0" or "busyloop" in _wish(query.words)
     if not is_last:
         case.queries.setdefault(row.node, {})[row.client, row.cause, 0] = query
@@ -397,17 +400,17 @@ def _is_last_page(case: Case, row: Row, query: Query) -> bool:
 
 
 def _judge_info(case: Case, row: Row, query: Query) -> Iterator[str]:
-    said = read(row.detail)
+    fields = read(row.detail)
     stands = {job for job, standing in query.before.items() if standing}
     least = most = len(stands)
     for job, standing in query.changes:
         (stands.add if standing else stands.discard)(job)
         least, most = min(least, len(stands)), max(most, len(stands))
-    if not least <= said["registered_jobs"] <= most:
-        yield f"registered_jobs:{said['registered_jobs']}, and there are {_between(least, most)}"
+    if not least <= fields["registered_jobs"] <= most:
+        yield f"registered_jobs:{fields['registered_jobs']}, and there are {_between(least, most)}"
     queues = sum(least > 0 for least, _ in _lengths(case, query).values())
-    if not queues <= said["registered_queues"] <= (len(case.queues) or FOREVER):
-        yield f"registered_queues:{said['registered_queues']}, and {queues} have jobs"
+    if not queues <= fields["registered_queues"] <= (len(case.queues) or FOREVER):
+        yield f"registered_queues:{fields['registered_queues']}, and {queues} have jobs"
 
 
 _JUDGE: Final[dict[str, Callable[[Case, Row, Query], Iterator[str]]]] = {

@@ -20,9 +20,11 @@ def before_begin(case: Case, row: Row, process: Process) -> None:
         return
     case.check("W12")
     before = plan.queues[: plan.queues.index(row.queue)]
-    for id, hand in process.hands.items():
+    for id, delivery in process.deliveries.items():
         job = case.job(id)
-        left = hand.base + (case.retry_of(job) if job.is_at_least_once else 0) - row.time
-        is_fit = hand.is_held and not hand.is_lost and not hand.additional and left > ENOUGH
+        left = delivery.base + (case.retry_of(job) if job.is_at_least_once else 0) - row.time
+        is_fit = (
+            delivery.is_held and not delivery.is_lost and not delivery.additional and left > ENOUGH
+        )
         if is_fit and id != row.job and job.queue in before:
             case.violate("W12", f"{row.client} begins it and holds {id} of {job.queue}", row.job)

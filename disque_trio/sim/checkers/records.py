@@ -347,7 +347,7 @@ class Job:
     """When a node has last dropped it, or said that it knows nothing of it."""
     withdrawn: dict[str, Micros] = attrs.Factory(dict)
     """When DELJOB, or a failed ADDJOB, has last removed a copy that was not acknowledged there."""
-    end_told: dict[str, Micros] = attrs.Factory(dict)
+    end_reported: dict[str, Micros] = attrs.Factory(dict)
     """When a node has first told anybody that nobody there works on it any more: acked, or gone."""
     drop_on_disk: dict[str, None] = attrs.Factory(dict)
     """Nodes that have it back from their disks, and must have written down that they dropped it."""
@@ -381,7 +381,7 @@ class Job:
     """Who was sent a copy of the new job."""
     confirmed_in: dict[str, None] = attrs.Factory(dict)
     """The zones in which it had copies when its ADDJOB was answered."""
-    given: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    transfers: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By giver and receiver: when the job was last sent to be queued there."""
     put_off: dict[str, Micros] = attrs.Factory(dict)
     """By holder: when the job, whose stay began its period anew, last went out of the core."""
@@ -444,7 +444,7 @@ class KeptResult:
 
 
 @attrs.define(eq=False)
-class GivenResult:
+class SentResult:
     """An ACKJOB RESULT."""
 
     time: Micros

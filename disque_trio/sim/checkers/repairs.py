@@ -116,7 +116,7 @@ def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
     return bool(holders) and all(
         sum(
             peer == node or peer in job.copies or peer not in had_it
-            for peer in {node: 0, **_names_told(job, node)}
+            for peer in {node: 0, **_names_received(job, node)}
             if peer in fit or not _is_failing(case, node, peer)
         )
         >= due
@@ -124,7 +124,7 @@ def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
     )
 
 
-def _names_told(job: Job, node: str) -> dict[str, object]:
+def _names_received(job: Job, node: str) -> dict[str, object]:
     """Who may be on the node's list: no row has one from a disk, so all of whom it ever heard."""
     listed = job.listed.get(node, {})
     if job.copies[node].cause != "loaded":

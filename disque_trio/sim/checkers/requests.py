@@ -16,7 +16,7 @@ class Query:
     words: list[str] = attrs.Factory(list)
     changes: list[tuple[str, str]] = attrs.Factory(list)
     """Since then, in order: a job, and how it stands now."""
-    told: list[str] = attrs.Factory(list)
+    collected: list[str] = attrs.Factory(list)
     """By the pages so far."""
     listed: dict[str, None] = attrs.Factory(dict)
     """Who has copies of the job that it is about, as far as the node had been told."""
@@ -27,5 +27,5 @@ class Purge:
     """A client's PURGE."""
 
     time: Micros
-    heard: Micros = FOREVER
+    answered_at: Micros = FOREVER
     """When it was answered."""

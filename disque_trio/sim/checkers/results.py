@@ -11,7 +11,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.durability import TROUBLES
 from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
-from disque_trio.sim.checkers.records import GivenResult, Job, KeptResult
+from disque_trio.sim.checkers.records import Job, KeptResult, SentResult
 from disque_trio.sim.checkers.refusals import was_short_of_memory
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import KEEPS_ALL
@@ -26,32 +26,32 @@ def on_ack_invoke(case: Case, row: Row, job: Job) -> None:
     if not text or head.strip():
         return
     crc, _, keep = text.partition(" keep=")
-    case.giving[row.client, row.ref, job.id] = GivenResult(row.time, int(keep) * MILLI)
+    case.sent_results[row.client, row.ref, job.id] = SentResult(row.time, int(keep) * MILLI)
     case.results.setdefault(job.id, {})[crc] = None
 
 
 def on_ack_ok(case: Case, row: Row, job: Job) -> None:
     """Its node has acknowledged the job with it, if it counts."""
-    given = case.giving.pop((row.client, row.ref, job.id), None)
-    if given is None:
+    sent = case.sent_results.pop((row.client, row.ref, job.id), None)
+    if sent is None:
         return
     if row.detail == "1":
         case.mark("result.given")
-        until = given.time + case.obligations.shortest(given.keep)
+        until = sent.time + case.obligations.shortest(sent.keep)
         _keep(case, row, job.id, until)
-    _end_by(case, row.node, job.id, row.time + case.obligations.longest(given.keep))
+    _end_by(case, row.node, job.id, row.time + case.obligations.longest(sent.keep))
 
 
 def on_ack_unknown(case: Case, row: Row, job: Job) -> None:
     """Whether it was acknowledged is unknown."""
-    if case.giving.pop((row.client, row.ref, job.id), None) is not None:
+    if case.sent_results.pop((row.client, row.ref, job.id), None) is not None:
         case.result_ends[row.node, job.id] = None
 
 
 def on_refused(case: Case, row: Row, job: Job) -> None:
     """S36: a result is refused for want of memory, or of a disk, only."""
-    given = case.giving.pop((row.client, row.ref, job.id), None)
-    if given is not None and row.cause == "ERR":
+    sent = case.sent_results.pop((row.client, row.ref, job.id), None)
+    if sent is not None and row.cause == "ERR":
         case.violate("S36", f"a result is refused: {row.detail}", job.id, row.node)
 
 
@@ -83,12 +83,12 @@ def after_received(case: Case, row: Row) -> None:
     if copy is None or copy.is_dummy or case.world.may_be_unknown(row.node, row.peer, row.time):
         return
     if not was_short_of_memory(case, row.node, row.time, row.time):
-        case.told_results[row.node, row.job] = row.time + case.obligations.shortest(left)
+        case.unconfirmed_results[row.node, row.job] = row.time + case.obligations.shortest(left)
 
 
 def after_confirmed(case: Case, row: Row) -> None:
     """GOTACK: the sender of RESULT may rely on it."""
-    until = case.told_results.pop((row.node, row.job), None)
+    until = case.unconfirmed_results.pop((row.node, row.job), None)
     if until is not None:
         case.mark("result.told")
         _keep(case, row, row.job, until)
@@ -96,8 +96,8 @@ def after_confirmed(case: Case, row: Row) -> None:
 
 def on_crash(case: Case, row: Row) -> None:
     """What need not be in the journal may be lost."""
-    for node, job_id in [each for each in case.told_results if each[0] == row.node]:
-        del case.told_results[node, job_id]
+    for node, job_id in [each for each in case.unconfirmed_results if each[0] == row.node]:
+        del case.unconfirmed_results[node, job_id]
     for node, job_id in [each for each in case.result_ends if each[0] == row.node]:
         # A restart counts by its wall clock.
         case.result_ends[node, job_id] = None
@@ -133,9 +133,9 @@ def on_wait_invoke(case: Case, row: Row, job: Job) -> None:
 def on_wait_ok(case: Case, row: Row, job: Job) -> None:
     """It is answered."""
     asked = case.looking.pop((row.client, row.ref, job.id), None)
-    end, _, told = row.detail.partition(" result=")
+    end, _, result = row.detail.partition(" result=")
     if asked is not None and end == "b'acked'":
-        judge(case, row, job, asked, told)
+        judge(case, row, job, asked, result)
 
 
 def on_wait_refused(case: Case, row: Row, job: Job) -> None:
@@ -145,15 +145,15 @@ def on_wait_refused(case: Case, row: Row, job: Job) -> None:
         judge(case, row, job, asked, "")
 
 
-def judge(case: Case, row: Row, job: Job, asked: Micros, told: str) -> None:
+def judge(case: Case, row: Row, job: Job, asked: Micros, result: str) -> None:
     """S36: a node that was `asked` then has told this result, or none."""
     if not case.has_node_rows or case.is_live:
         return
     case.check("S36")
-    if told:
+    if result:
         case.mark("result.read")
         ends = case.result_ends.get((row.node, job.id))
-        if told not in case.results.get(job.id, ()):
+        if result not in case.results.get(job.id, ()):
             case.violate("S36", "a result that no ACKJOB has given", job.id, row.node)
         elif ends is not None and asked > ends + _SLACK:
             case.violate("S36", "a result whose KEEP is over", job.id, row.node)

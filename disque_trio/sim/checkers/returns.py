@@ -35,21 +35,21 @@ def on_pong(case: Case, row: Row) -> None:
         is_listed = mine.is_dummy or row.peer in job.listed.get(row.node, ())
         if not is_listed or _was_swallowed(case, job, *pair):
             continue
-        if not _has_another_told(case, job, mine, row):
+        if not _has_another_announced(case, job, mine, row):
             case.missed.append(Missed(job.id, row.node, row.peer, row.time))
 
 
-def _has_another_told(case: Case, job: Job, mine: Copy, row: Row) -> bool:
+def _has_another_announced(case: Case, job: Job, mine: Copy, row: Row) -> bool:
     """Did the knower hear it from another node, with its own link to the holder staying up?"""
     if mine.is_acked:
-        known_since, was_told = mine.acked_at, mine.acked_by == "setack"
+        known_since, was_announced = mine.acked_at, mine.acked_by == "setack"
     else:
         known_since = mine.left_since
-        was_told = any(
-            receiver == mine.node and sort == STATE and told.got_at == known_since
-            for (_, receiver, sort), told in job.announcements.items()
+        was_announced = any(
+            receiver == mine.node and sort == STATE and announcement.got_at == known_since
+            for (_, receiver, sort), announcement in job.announcements.items()
         )
-    return was_told and not _were_apart(case, row.node, row.peer, known_since, row.time)
+    return was_announced and not _were_apart(case, row.node, row.peer, known_since, row.time)
 
 
 def _were_apart(case: Case, one: str, other: str, since: Micros, until: Micros) -> bool:
@@ -82,8 +82,8 @@ def _came_too_early(job: Job, mine: Copy, theirs: Copy) -> bool:
     if mine.is_acked or theirs.cause == "loaded":
         return False
     return any(
-        receiver == theirs.node and sort == STATE and 0 <= told.got_at <= theirs.since
-        for (_, receiver, sort), told in job.announcements.items()
+        receiver == theirs.node and sort == STATE and 0 <= announcement.got_at <= theirs.since
+        for (_, receiver, sort), announcement in job.announcements.items()
     )
 
 

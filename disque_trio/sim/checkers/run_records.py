@@ -7,7 +7,7 @@ from disque_trio.sim.scenarios.plan import Consumer, Micros
 
 
 @attrs.define(eq=False)
-class Hand:
+class Delivery:
     """A job that a worker has in hand."""
 
     base: Micros
@@ -59,6 +59,6 @@ class Process:
     """When it last kept a suspect apart."""
     moved: dict[str, int] = attrs.Factory(dict)
     """By queue: jobs that it added there and has not acknowledged yet where they were (W1)."""
-    hands: dict[str, Hand] = attrs.Factory(dict)
+    deliveries: dict[str, Delivery] = attrs.Factory(dict)
     runs: dict[str, bool] = attrs.Factory(dict)
     """By job that runs: has its handler been cancelled?"""

@@ -12,7 +12,7 @@ from disque_trio.sim.checkers import queue_order, trials
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Job, Lease
-from disque_trio.sim.checkers.run_records import Hand, Process
+from disque_trio.sim.checkers.run_records import Delivery, Process
 from disque_trio.sim.scenarios.plan import Consumer, Micros
 from disque_trio.sim.workload.engine_workers import ABORT, DRAIN
 from disque_trio.tracing.rows import Row
@@ -73,9 +73,9 @@ def on_stopped(case: Case, row: Row) -> None:
         took = row.time - process.stop_at
         if took > DRAIN + ABORT + SECOND:
             case.violate("W8", f"{row.client} has taken {took / SECOND:.3f} s to stop")
-    for job_id, hand in process.hands.items():
+    for job_id, delivery in process.deliveries.items():
         case.check("W10")
-        if hand.is_held:
+        if delivery.is_held:
             case.violate("W10", f"{row.client} has stopped and held it, without a word", job_id)
     _end(process)
 
@@ -86,9 +86,9 @@ def on_kill(case: Case, row: Row) -> None:
     if process is None:
         return
     case.mark("worker.killed")
-    for job_id, hand in process.hands.items() if not case.plan.faults else ():
+    for job_id, delivery in process.deliveries.items() if not case.plan.faults else ():
         job = case.job(job_id)
-        if not (hand.is_held or job_id in process.runs):
+        if not (delivery.is_held or job_id in process.runs):
             continue  # it has told the outcome
         if job.lease is not None and job.lease.client != row.client:
             continue  # another worker has it since
@@ -101,7 +101,7 @@ def on_kill(case: Case, row: Row) -> None:
 
 def _end(process: Process) -> None:
     process.is_up = False
-    process.hands.clear()
+    process.deliveries.clear()
     process.runs.clear()
 
 
@@ -115,16 +115,17 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
         return
     # The worker cannot know how long a reply has waited for a faulty disk.
     base = row.time if case.world.was_disk_faulty(row.node, row.time) else serve.time
-    known = process.hands.get(row.job)
+    known = process.deliveries.get(row.job)
     if known is not None and (known.is_held or row.job in process.runs):
         known.base, known.asked_at, known.is_lost = base, row.time, False
         known.additional = trials.counted(row)
         return
-    process.hands[row.job] = hand = Hand(base, row.time, row.time)
-    hand.outcome, hand.additional = "" if known is None else known.outcome, trials.counted(row)
-    hand.is_once = not case.job(row.job).is_at_least_once
+    process.deliveries[row.job] = delivery = Delivery(base, row.time, row.time)
+    delivery.outcome = "" if known is None else known.outcome
+    delivery.additional = trials.counted(row)
+    delivery.is_once = not case.job(row.job).is_at_least_once
     case.check("W5")
-    held = sum(hand.is_held for hand in process.hands.values()) + len(process.runs)
+    held = sum(delivery.is_held for delivery in process.deliveries.values()) + len(process.runs)
     if held > process.plan.count + process.plan.prefetch * len(process.plan.queues):
         case.violate("W5", f"{row.client} has {held} jobs in hand", row.job)
 
@@ -132,22 +133,22 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
 def on_drop(case: Case, row: Row, _job: Job) -> None:
     """A delivery ends without a run, or an outcome without a node that knows it."""
     process = _process_of(case, row)
-    hand = None if process is None else process.hands.get(row.job)
-    if process is None or hand is None:
+    delivery = None if process is None else process.deliveries.get(row.job)
+    if process is None or delivery is None:
         return
     if row.cause == "twice":
         case.mark("worker.twice")
-        if hand.outcome:  # it has ended, and no node has confirmed that yet
-            hand.is_held = False
+        if delivery.outcome:  # it has ended, and no node has confirmed that yet
+            delivery.is_held = False
     elif row.cause == "done_before":
         case.mark("worker.done_before")
-        hand.is_held, hand.outcome = False, "done"
+        delivery.is_held, delivery.outcome = False, "done"
     elif row.cause in _GONE:
-        trials.over(process, hand, row.time)
-        hand.is_held = False
-        hand.is_leaving = row.cause == "released"
+        trials.over(process, delivery, row.time)
+        delivery.is_held = False
+        delivery.is_leaving = row.cause == "released"
         if row.cause != "released":
-            hand.is_lost = True
+            delivery.is_lost = True
 
 
 # Runs.
@@ -159,29 +160,29 @@ def on_begin(case: Case, row: Row, job: Job) -> None:
     if process is None:
         return
     _judge_overlap(case, row, process)
-    hand = process.hands.get(row.job)
-    if hand is None:
+    delivery = process.deliveries.get(row.job)
+    if delivery is None:
         case.violate("W3", f"{row.client} begins it and was not given it", row.job)
-        hand = process.hands[row.job] = Hand(row.time, row.time, row.time)
-    _judge_wait(case, row, job, process.plan, hand)
-    trials.before_begin(case, row, process, hand)
+        delivery = process.deliveries[row.job] = Delivery(row.time, row.time, row.time)
+    _judge_wait(case, row, job, process.plan, delivery)
+    trials.before_begin(case, row, process, delivery)
     queue_order.before_begin(case, row, process)
-    hand.is_held, hand.outcome, hand.began_at = False, "", row.time
+    delivery.is_held, delivery.outcome, delivery.began_at = False, "", row.time
     process.runs[row.job] = False
     process.free_since = FOREVER if len(process.runs) >= process.plan.count else process.free_since
     retry = _retry(case, job)
     if retry:
         case.check("W3")
-        left = hand.base + retry - row.time
+        left = delivery.base + retry - row.time
         if left < MARGIN:
             detail = f"{row.client} begins it with {left / SECOND:.3f} s of its lease left"
             case.violate("W3", detail, row.job)
 
 
-def _judge_wait(case: Case, row: Row, job: Job, plan: Consumer, hand: Hand) -> None:
+def _judge_wait(case: Case, row: Row, job: Job, plan: Consumer, delivery: Delivery) -> None:
     """W5: a worker that holds jobs by time holds none for long."""
-    waited, retry = row.time - hand.came_at, _retry(case, job)
-    if not (plan.prefetch_window and hand.is_held and retry) or case.plan.faults:
+    waited, retry = row.time - delivery.came_at, _retry(case, job)
+    if not (plan.prefetch_window and delivery.is_held and retry) or case.plan.faults:
         return
     case.check("W5")
     if waited > plan.prefetch_window // 2:
@@ -212,7 +213,7 @@ def on_cancel(case: Case, row: Row, job: Job) -> None:
     if row.cause == "lease_over":
         _judge_keeping(case, row, process, job)
     if row.cause not in ("too_long", "shutdown"):
-        process.hands[row.job].is_lost = True
+        process.deliveries[row.job].is_lost = True
 
 
 def on_end(case: Case, row: Row, job: Job) -> None:
@@ -223,8 +224,8 @@ def on_end(case: Case, row: Row, job: Job) -> None:
     if process.free_since == FOREVER:
         process.free_since = row.time
     _judge_keeping(case, row, process, job)
-    process.hands[row.job].outcome = row.cause
-    trials.over(process, process.hands[row.job], row.time)
+    process.deliveries[row.job].outcome = row.cause
+    trials.over(process, process.deliveries[row.job], row.time)
 
 
 # Leases.
@@ -233,34 +234,34 @@ def on_end(case: Case, row: Row, job: Job) -> None:
 def on_working(case: Case, row: Row, job: Job) -> None:
     """W4: it asks for more time in time."""
     process = _process_of(case, row)
-    hand = None if process is None else process.hands.get(row.job)
-    if process is not None and hand is not None:
+    delivery = None if process is None else process.deliveries.get(row.job)
+    if process is not None and delivery is not None:
         _judge_keeping(case, row, process, job)
-        hand.asked_at = row.time
-        hand.asks[row.ref] = row.time
+        delivery.asked_at = row.time
+        delivery.asks[row.ref] = row.time
 
 
 def on_working_end(case: Case, row: Row, _job: Job) -> None:
     """What comes of it."""
     process = _process_of(case, row)
-    hand = None if process is None else process.hands.get(row.job)
-    if hand is None:
+    delivery = None if process is None else process.deliveries.get(row.job)
+    if delivery is None:
         return
-    since = hand.asks.pop(row.ref, None)
-    if row.kind == "working.ok" and since is not None and not hand.is_lost:
-        hand.base = max(hand.base, since)
+    since = delivery.asks.pop(row.ref, None)
+    if row.kind == "working.ok" and since is not None and not delivery.is_lost:
+        delivery.base = max(delivery.base, since)
     elif row.kind == "working.refused" and since and row.cause not in {"NOJOB", "MISCONF"}:
-        hand.is_lost = True  # without `since`, it had asked for a delivery before this one
+        delivery.is_lost = True  # without `since`, it had asked for a delivery before this one
 
 
 def _judge_keeping(case: Case, row: Row, process: Process, job: Job) -> None:
     """W4: while it has the job it asks for more time after half of RETRY at the latest, whatever it
     is doing, if it can reach all nodes."""
-    hand = process.hands[row.job]
+    delivery = process.deliveries[row.job]
     retry = _retry(case, job)
-    since = max(hand.base, hand.asked_at)
+    since = max(delivery.base, delivery.asked_at)
     was_stalled = process.is_stalled or process.stalled_at >= since
-    if not retry or hand.is_lost or was_stalled or _was_node_hindered(case, hand.base):
+    if not retry or delivery.is_lost or was_stalled or _was_node_hindered(case, delivery.base):
         return
     case.check("W4")
     waited = row.time - since
@@ -293,11 +294,11 @@ def on_ack(case: Case, row: Row, job: Job) -> None:
     if process is None:
         return
     case.check("W1")
-    hand = process.hands.get(row.job)
-    outcome = "" if hand is None else hand.outcome
-    if hand is not None and outcome == "dead" and process.moved.get(f"dead.{job.queue}"):
+    delivery = process.deliveries.get(row.job)
+    outcome = "" if delivery is None else delivery.outcome
+    if delivery is not None and outcome == "dead" and process.moved.get(f"dead.{job.queue}"):
         process.moved[f"dead.{job.queue}"] -= 1
-        hand.outcome = outcome = "done"
+        delivery.outcome = outcome = "done"
     if outcome != "done" and (job.is_at_least_once or not outcome):
         case.violate("W1", f"{row.client} acknowledges it and has not done it", row.job)
 
@@ -305,12 +306,12 @@ def on_ack(case: Case, row: Row, job: Job) -> None:
 def on_give_back(case: Case, row: Row, job: Job) -> None:
     """W2: a job is given back only while the lease lasts: NACK, RELEASE, ENQUEUE."""
     process = _process_of(case, row)
-    hand = None if process is None else process.hands.get(row.job)
+    delivery = None if process is None else process.deliveries.get(row.job)
     retry = _retry(case, job)
-    if hand is None or not retry:
+    if delivery is None or not retry:
         return
     case.check("W2")
-    late = row.time - hand.base - retry
+    late = row.time - delivery.base - retry
     if late > 0:
         detail = f"{row.client} gives it back {late / SECOND:.3f} s after the end of its lease"
         case.violate("W2", detail, row.job)
@@ -319,9 +320,9 @@ def on_give_back(case: Case, row: Row, job: Job) -> None:
 def on_given_back(case: Case, row: Row, _job: Job) -> None:
     """A node has answered what gives it back, or never will."""
     process = _process_of(case, row)
-    hand = None if process is None else process.hands.get(row.job)
-    if hand is not None:
-        hand.is_leaving = False
+    delivery = None if process is None else process.deliveries.get(row.job)
+    if delivery is not None:
+        delivery.is_leaving = False
 
 
 # Jobs that wait for a worker.
@@ -396,7 +397,7 @@ def finish(case: Case) -> None:
     for job_id in list(case.orphans):
         _judge_orphan(case, case.job(job_id))
     for name, process in case.processes.items():
-        for job_id, hand in process.hands.items() if process.is_up else ():
+        for job_id, delivery in process.deliveries.items() if process.is_up else ():
             retry = _retry(case, case.job(job_id))
-            if hand.is_held and retry and case.now > hand.base + retry + PROMPT:
+            if delivery.is_held and retry and case.now > delivery.base + retry + PROMPT:
                 case.violate("W10", f"{name} holds it beyond its lease, without a word", job_id)

@@ -164,8 +164,8 @@ def _check_delay(case: Case, job: Job) -> None:
         return
     elapsed = first.time - job.created_at
     if elapsed < case.obligations.shortest(options.delay):
-        told = f"queued {elapsed / SECOND:.3f} s after its birth"
-        detail = f"{told}, DELAY is {options.delay / SECOND:g} s"
+        queued = f"queued {elapsed / SECOND:.3f} s after its birth"
+        detail = f"{queued}, DELAY is {options.delay / SECOND:g} s"
         case.violate("S6", detail, job.id, first.node)
 
 

@@ -20,8 +20,8 @@ _NONE = (0, NEVER)
 def on_postpone(case: Case, row: Row, job: Job) -> None:
     """S14: the node of a RELEASE counts one more; that of a NACK, and one that is told, what they
     know."""
-    said = number_in(row.detail, "snoozes")
-    if job.id not in case.snoozes and not said and row.cause != "release":
+    reported = number_in(row.detail, "snoozes")
+    if job.id not in case.snoozes and not reported and row.cause != "release":
         return
     found = case.snoozes.setdefault(job.id, Snoozes())
     is_one_more = row.cause == "release"
@@ -31,8 +31,8 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
     known, since = found.known.get(row.node, _NONE)
     # A batch may tell of several, one after the other, and its messages have all been seen.
     least = (known if since < row.time else 0) + is_one_more
-    _judge(case, row, (said, least, _most(case, found, job, row.node)))
-    _learn(found, row.node, said, row.time)
+    _judge(case, row, (reported, least, _most(case, found, job, row.node)))
+    _learn(found, row.node, reported, row.time)
 
 
 def _epoch(job: Job, node: str) -> int:
@@ -51,16 +51,16 @@ def _most(case: Case, found: Snoozes, job: Job, node: str) -> int:
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
     """S14: a record says how often; what its node knew before is gone."""
-    said = read(row.detail.partition(" left=")[0]).get("snoozes", 0)
+    reported = read(row.detail.partition(" left=")[0]).get("snoozes", 0)
     found = case.snoozes.get(job.id)
-    if found is None and not said:
+    if found is None and not reported:
         return
     found = case.snoozes.setdefault(job.id, Snoozes())
-    _judge(case, row, (said, 0, found.total))
-    found.known[row.node] = (said, row.time)
+    _judge(case, row, (reported, 0, found.total))
+    found.known[row.node] = (reported, row.time)
 
 
-def on_told(case: Case, row: Row) -> None:
+def after_received(case: Case, row: Row) -> None:
     """POSTPONED has come, to a node that has the job: it counts as many from now on."""
     found = case.snoozes.get(row.job)
     job = case.jobs.get(row.job)
@@ -103,7 +103,7 @@ def on_give(case: Case, row: Row, job: Job) -> None:
         or is_unanswered_since_start(case, row.node, row.peer)
     )
     count = 0 if is_stripped else found.known.get(row.node, _NONE)[0]
-    found.given[row.node, row.peer] = count
+    found.in_transit[row.node, row.peer] = count
 
 
 def after_queue(case: Case, row: Row, job: Job) -> None:
@@ -114,7 +114,7 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
         return
     giver = copy.queueing.given_by
     if giver is not None:
-        _learn(found, row.node, found.given.pop((giver.node, row.node), 0), row.time)
+        _learn(found, row.node, found.in_transit.pop((giver.node, row.node), 0), row.time)
 
 
 def on_state(case: Case, row: Row, job: Job) -> None:
@@ -122,7 +122,7 @@ def on_state(case: Case, row: Row, job: Job) -> None:
     found = case.snoozes.get(job.id)
     if found is not None and row.kind == "redrive":
         found.known.pop(row.node, None)
-        found.given.clear()
+        found.in_transit.clear()
 
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
@@ -136,12 +136,12 @@ def on_serve(case: Case, row: Row, job: Job) -> None:
 
 def on_deliver(case: Case, row: Row, job: Job, serve: Lease) -> None:
     """S14: a consumer that asks WITHMETA is told how often, if ever."""
-    told = row.detail.partition("body=")[0]
-    if "token=" not in told:
+    fields = row.detail.partition("body=")[0]
+    if "token=" not in fields:
         return
     found = case.snoozes.get(job.id) or Snoozes()
     least, most = found.served.pop((serve.time, serve.node, serve.client), (0, found.total))
-    _judge(case, row, (number_in(told, "snoozes"), least, most))
+    _judge(case, row, (number_in(fields, "snoozes"), least, most))
 
 
 def _learn(found: Snoozes, node: str, count: int, time: Micros) -> None:
@@ -154,10 +154,15 @@ def _judge(case: Case, row: Row, count: tuple[int, int, int]) -> None:
     if not case.has_node_rows or case.is_live:
         return
     case.check("S14")
-    said, least, most = count
-    if said < least:
+    reported, least, most = count
+    if reported < least:
         case.violate(
-            "S14", f"{row.kind}: {counted(said, 'snooze')}, and {least} known", row.job, row.node
+            "S14",
+            f"{row.kind}: {counted(reported, 'snooze')}, and {least} known",
+            row.job,
+            row.node,
         )
-    elif said > most:
-        case.violate("S14", f"{row.kind}: {counted(said, 'snooze')}, of {most}", row.job, row.node)
+    elif reported > most:
+        case.violate(
+            "S14", f"{row.kind}: {counted(reported, 'snooze')}, of {most}", row.job, row.node
+        )

@@ -121,8 +121,8 @@ def judge_outage(case: Case, row: Row) -> None:
     if any(meets_any(found, since, row.time) for found in others) or case.obligations.has_tail:
         return
     case.check("L14")
-    told = [at for (_, peer), at in case.verdicts.items() if peer == row.node]
-    if not any(at >= down.start for at in told):
+    verdicts = [at for (_, peer), at in case.verdicts.items() if peer == row.node]
+    if not any(at >= down.start for at in verdicts):
         lasted = (row.time - down.start) / SECOND
         detail = f"was down for {lasted:.3f} s, and no node was told that it has failed"
         case.violate("L14", detail, node=row.node)
@@ -170,8 +170,8 @@ def _judge_opinion(case: Case, node: str, peer: str, words: list[str] | None) ->
 def _is_excused(case: Case, node: str, peer: str, wrong: list[str]) -> bool:
     """While it waits for an answer, a node may suspect the other; it may also believe a verdict
     that it was told of after the heal, or any if the answer was lost."""
-    told = case.verdicts.get((node, peer))
-    is_late = told is not None and told >= (case.world.healed or 0)
+    verdict_at = case.verdicts.get((node, peer))
+    is_late = verdict_at is not None and verdict_at >= (case.world.healed or 0)
     may_believe = is_late or silence.is_answer_lost(case, node, peer)
     return wrong == ["pfail"] or (wrong == ["fail"] and may_believe)
 

@@ -33,7 +33,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     if copy is not None and copy.due and row.cause != "add":
         _arm(case, copy, copy.due * MILLI)
-        if row.cause != "loaded" and _was_told(job, copy.node, case.now):
+        if row.cause != "loaded" and _was_announced(job, copy.node, case.now):
             due_by = copy.due_by
             _arm_for_retry(case, job, copy)
             copy.due_by = max(copy.due_by, due_by)
@@ -72,13 +72,13 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
 def _arm_after_add(case: Case, job: Job, copy: Copy, delay: Micros) -> None:
     """The copy is due after its DELAY, or after RETRY if another holder has announced a queueing or
     a lease."""
-    if _was_told(job, copy.node, copy.since):
+    if _was_announced(job, copy.node, copy.since):
         _arm_for_retry(case, job, copy)
     else:
         _arm(case, copy, max(delay - (case.now - copy.since), 0))
 
 
-def _was_told(job: Job, node: str, since: Micros) -> bool:
+def _was_announced(job: Job, node: str, since: Micros) -> bool:
     """Has the node heard since then that another one has queued the job, or handed it out?"""
     return any(
         receiver == node and sort in ANNOUNCEMENTS and announcement.got_at >= since

@@ -2,7 +2,7 @@
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import FOREVER, NEVER
-from disque_trio.sim.checkers.run_records import Hand, Process
+from disque_trio.sim.checkers.run_records import Delivery, Process
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 from disque_trio.worker.engine.suspects import ALONE_FROM, PATIENCE, TRIAL
@@ -14,30 +14,32 @@ def counted(row: Row) -> int:
     return int(rest.split()[0]) if rest else 0
 
 
-def before_begin(case: Case, row: Row, process: Process, hand: Hand) -> None:
+def before_begin(case: Case, row: Row, process: Process, delivery: Delivery) -> None:
     """W11: what runs beside it began with it, or has passed its trial; and a suspect has no other
     company, and nothing is held meanwhile, unless it has waited for long."""
-    if hand.is_once:
+    if delivery.is_once:
         return
     case.check("W11")
-    others = [process.hands[id] for id in process.runs if id != row.job]
+    others = [process.deliveries[id] for id in process.runs if id != row.job]
     if any(other.trial_until > row.time and other.began_at != row.time for other in others):
         case.violate("W11", f"{row.client} begins it during the trial of another job", row.job)
-    if not hand.additional:
+    if not delivery.additional:
         return
     case.mark("worker.suspect")
-    if row.time - hand.came_at < PATIENCE:
-        _judge_company(case, row, process, hand, others)
-    is_strict = hand.additional >= ALONE_FROM
-    hand.trial_until = FOREVER if is_strict else row.time + TRIAL
+    if row.time - delivery.came_at < PATIENCE:
+        _judge_suspect(case, row, process, delivery, others)
+    is_strict = delivery.additional >= ALONE_FROM
+    delivery.trial_until = FOREVER if is_strict else row.time + TRIAL
     process.trial_over_at = max(process.trial_over_at, row.time + TRIAL)
 
 
-def _judge_company(case: Case, row: Row, process: Process, hand: Hand, others: list[Hand]) -> None:
-    is_strict = hand.additional >= ALONE_FROM
+def _judge_suspect(
+    case: Case, row: Row, process: Process, delivery: Delivery, others: list[Delivery]
+) -> None:
+    is_strict = delivery.additional >= ALONE_FROM
     if any(is_strict or not other.additional for other in others):
         case.violate("W11", f"{row.client} begins a suspect beside another job", row.job)
-    for id, other in process.hands.items():
+    for id, other in process.deliveries.items():
         is_chosen = other.additional and not is_strict
         if other.is_held and not other.is_once and id != row.job and not is_chosen:
             case.violate("W11", f"{row.client} begins a suspect and holds {id}", row.job)
@@ -45,16 +47,16 @@ def _judge_company(case: Case, row: Row, process: Process, hand: Hand, others: l
             case.violate("W11", f"{row.client} begins a suspect before {id} is back", row.job)
 
 
-def over(process: Process, hand: Hand, now: Micros) -> None:
+def over(process: Process, delivery: Delivery, now: Micros) -> None:
     """A job has ended, or is given back: it occupies its worker no more."""
-    if hand.additional and (hand.is_held or hand.trial_until > now):
+    if delivery.additional and (delivery.is_held or delivery.trial_until > now):
         process.trial_over_at = max(process.trial_over_at, now)
-    hand.trial_until = NEVER
+    delivery.trial_until = NEVER
 
 
 def occupies(process: Process) -> bool:
     """Does the worker keep a suspect apart, so that it takes no other jobs?"""
     return any(
-        hand.additional and (hand.is_held or hand.trial_until == FOREVER)
-        for hand in process.hands.values()
+        delivery.additional and (delivery.is_held or delivery.trial_until == FOREVER)
+        for delivery in process.deliveries.values()
     )

@@ -184,7 +184,7 @@ def _lived(case: Case, job: Job, since: Micros) -> bool:
         return False
     has_just_ended = job.ended is not None and job.ended >= since
     # One of at most one delivery is nowhere while it is on its way.
-    has_just_moved = any(sent >= since for sent in job.given.values())
+    has_just_moved = any(sent >= since for sent in job.transfers.values())
     lives = any(not copy.is_acked and not copy.is_dummy for copy in copies)
     return lives or has_just_ended or has_just_moved
 

@@ -49,7 +49,7 @@ class Snoozes:
     """The same by how often the job had been redriven."""
     known: dict[str, tuple[int, Micros]] = attrs.Factory(dict)
     """By node: how many it counts at least, and since when."""
-    given: dict[tuple[str, str], int] = attrs.Factory(dict)
+    in_transit: dict[tuple[str, str], int] = attrs.Factory(dict)
     """By giver and receiver: how many a copy under way tells of."""
     served: dict[tuple[Micros, str, str], tuple[int, int]] = attrs.Factory(dict)
     """By serve: how many its node counted at least, and at most."""

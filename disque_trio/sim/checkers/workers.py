@@ -99,11 +99,11 @@ def _judge_strange(case: Case, row: Row, job: Job) -> None:
     if since is None or not case.has_node_rows:
         return
     case.check("S23")
-    is_told = any(
-        receiver == row.node and told.got_at >= since
-        for (_, receiver, _), told in job.announcements.items()
+    was_announced = any(
+        receiver == row.node and announcement.got_at >= since
+        for (_, receiver, _), announcement in job.announcements.items()
     )
-    if not is_told and not case.world.was_out(row.node, since, case.now):
+    if not was_announced and not case.world.was_out(row.node, since, case.now):
         detail = f"{row.client} is believed, and {row.node} has given it to others since"
         case.violate("S23", detail, job.id, row.node)
 
@@ -135,10 +135,10 @@ def _is_held_back_elsewhere(job: Job, node: str, since: Micros) -> bool:
     return any(
         receiver == node
         and sort == "working"
-        and told.got_at > since
+        and announcement.got_at > since
         and (copy := job.copies.get(sender)) is not None
-        and NEVER < copy.postponed_at <= told.got_at
-        for (sender, receiver, sort), told in job.announcements.items()
+        and NEVER < copy.postponed_at <= announcement.got_at
+        for (sender, receiver, sort), announcement in job.announcements.items()
     )
 
 
@@ -183,12 +183,12 @@ def _judge_tie(case: Case, job: Job, node: str) -> None:
         return
     world = case.world
     is_hindered = world.was_out(node, since, case.now) or world.is_stopped(node, since, case.now)
-    told = any(
+    was_announced = any(
         receiver == node and sort in timers.ANNOUNCEMENTS and announcement.got_at >= copy.since
         for (_, receiver, sort), announcement in job.announcements.items()
     )
     case.check("S23")
-    if case.now - since > _bound(case) and not is_hindered and not told:
+    if case.now - since > _bound(case) and not is_hindered and not was_announced:
         detail = f"its worker's connection ended {(case.now - since) / SECOND:.3f} s ago"
         case.violate("S23", detail, job.id, node)
 
@@ -243,7 +243,7 @@ def on_purge_ok(case: Case, row: Row) -> None:
     case.mark("purge.dead" if what[1] else "purge.used")
     purge = case.purges.get(what, {}).get((row.client, row.ref))
     if purge is not None:
-        purge.heard = row.time
+        purge.answered_at = row.time
 
 
 def before_ack(case: Case, row: Row, job: Job) -> None:
@@ -260,7 +260,7 @@ def before_ack(case: Case, row: Row, job: Job) -> None:
     slack = case.obligations.latency
     created = NEVER if job.created_at is None else job.created_at
     is_live = case.obligations.is_stream and not case.plan.faults
-    if not any(created <= purge.heard + slack or not is_live for purge in purges):
+    if not any(created <= purge.answered_at + slack or not is_live for purge in purges):
         case.violate("S23", "purged, and nobody has asked for it since", job.id, row.node)
 
 

@@ -57,7 +57,7 @@ class FramePacket(Packet):
     # The observer sets these three.
     ref: int = 0
     stamp: Stamp = ()
-    said: Wording = _SILENCE
+    wording: Wording = _SILENCE
 
 
 @attrs.define(eq=False)
@@ -149,12 +149,12 @@ class Links:
         for frame in [single for each in frames for single in one_by_one(each)]:
             self.pass_on(end, frame, _SILENCE)
 
-    def pass_on(self, end: End, frame: bytes | Frame, said: Wording) -> None:
+    def pass_on(self, end: End, frame: bytes | Frame, wording: Wording) -> None:
         """Send one frame. What it says is left to the observer if it is not known."""
         if end.is_closed:
             return
         out, network = end.out, self._network
-        packet = FramePacket(out, False, end, frame, False, 0, (), said)
+        packet = FramePacket(out, False, end, frame, False, 0, (), wording)
         self._observer.sent(packet)
         if not end.is_open:
             end.early.append(packet)
@@ -170,7 +170,7 @@ class Links:
         size = 0
         if network.needs_sizes and frame is not None:
             size = len(frame if isinstance(frame, bytes) else encode_frame(frame))
-        arrivals = network.submit(engine.now, packet, packet.said.name, size)
+        arrivals = network.submit(engine.now, packet, packet.wording.name, size)
         for time in arrivals:
             engine.at(time, self._arrive, packet)
         if not arrivals:

@@ -41,14 +41,14 @@ class SimulatedThread:
         """Do something. The journal starts nothing else before `then` has been called."""
         abandoned = self._abandoned
 
-        def told(outcome: Outcome[Any]) -> None:
+        def on_done(outcome: Outcome[Any]) -> None:
             if abandoned == self._abandoned:
                 error = outcome.error if isinstance(outcome, Error) else None
                 assert error is None or isinstance(error, OSError)
                 then(error)
 
         self.pending += 1
-        self._begin(partial(act, *args), sync, told)
+        self._begin(partial(act, *args), sync, on_done)
 
     def beside(
         self,

@@ -349,29 +349,29 @@ class Machines:
         known = {number: state.clients[id] for number, id in clients.items() if id in state.clients}
         return Running(machine, place, self.ids, journal, known, incoming)
 
-    def step(self, place: int, local: Local, elapsed: Millis, given: Input) -> Done:
+    def step(self, place: int, local: Local, elapsed: Millis, node_input: Input) -> Done:
         """What a node does with an input after this time."""
-        key = (place, local.number, elapsed, given)
+        key = (place, local.number, elapsed, node_input)
         done = self._done.get(key)
         if done is None:
             running = self.revive(local, place)
-            done = self._done[key] = self.carry_out(running, local.at + elapsed, given)
+            done = self._done[key] = self.carry_out(running, local.at + elapsed, node_input)
         return done
 
     def carry_out(
-        self, running: Running, mono: Millis, given: Input, trace: list[Event] | None = None
+        self, running: Running, mono: Millis, node_input: Input, trace: list[Event] | None = None
     ) -> Done:
         """The same for a node that is not an image any more."""
         self.computed += 1
         now = self.now(mono)
-        if given.kind == "ask":
-            now = self.time_of(mono, given.arguments[2], given.arguments[1])
+        if node_input.kind == "ask":
+            now = self.time_of(mono, node_input.arguments[2], node_input.arguments[1])
         running.node.trace = trace
         assert isinstance(running.node.rng, Fixed)
         running.node.rng.drawn = 0
-        act: Callable[..., None] = getattr(running, given.kind)
+        act: Callable[..., None] = getattr(running, node_input.kind)
         try:
-            act(now, *given.arguments)
+            act(now, *node_input.arguments)
             out = running.take(now)
             check(running.node)
         except (AssertionError, LookupError, TypeError, ValueError, AttributeError) as error:

@@ -122,16 +122,16 @@ def _rows(rules: Rules, before: World, change: Change, action: Action, time: int
         yield _received(rules, letter, one, other, time)
     nodes = list(before.nodes)
     since = list(before.since)
-    for place, given in change.given:
+    for place, node_input in change.inputs:
         name = f"n{place + 1}"
-        if given.kind in ("start", "crash"):
-            cause = "loaded" if given.kind == "start" else "kill"
-            yield Row(time, given.kind, name, cause=cause)
+        if node_input.kind in ("start", "crash"):
+            cause = "loaded" if node_input.kind == "start" else "kill"
+            yield Row(time, node_input.kind, name, cause=cause)
             continue
         running = rules.machines.revive(nodes[place], place)
         events: list[Event] = []
         mono = nodes[place].at + change.now - since[place]
-        done = rules.machines.carry_out(running, mono, given, events)
+        done = rules.machines.carry_out(running, mono, node_input, events)
         nodes[place], since[place] = done.local, change.now
         for event in events:
             yield _row(rules.machines.ids, event, name, time, change.now)

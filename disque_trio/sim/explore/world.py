@@ -398,7 +398,7 @@ class Change:
         """Did it concern more than one node?"""
         self.got: list[tuple[int, JobId]] = []
         """What clients that are not of the scope were given."""
-        self.given: list[tuple[int, Input]] = []
+        self.inputs: list[tuple[int, Input]] = []
         """What the nodes were given, in order."""
 
     def world(self) -> World:
@@ -424,10 +424,10 @@ class Change:
 
     def give(self, place: int, kind: str, *arguments: Any) -> None:
         """A node is given an input, and what it says is carried out."""
-        given = Input(kind, arguments)
-        self.given.append((place, given))
+        node_input = Input(kind, arguments)
+        self.inputs.append((place, node_input))
         elapsed = self.now - self.since[place]
-        done = self._rules.machines.step(place, self.nodes[place], elapsed, given)
+        done = self._rules.machines.step(place, self.nodes[place], elapsed, node_input)
         if done.error:
             self.broken = self.broken or f"{NAMES[place]}: {done.error}"
             return
@@ -521,7 +521,7 @@ class Change:
         machines = self._rules.machines
         journal = machines.journal_of(self.nodes[place], place) if self._scope.journal else {}
         self.up[place] = True
-        self.given.append((place, Input("start")))
+        self.inputs.append((place, Input("start")))
         mono = self.nodes[place].at + self.now - self.since[place]
         settings = machines.limits_of(self.nodes[place], place)
         self.take(place, machines.begin(place, journal, mono, settings))
@@ -569,7 +569,7 @@ class Change:
     def _crash(self, place: int) -> None:
         judge.crashed(self._rules, self, place)
         self.up[place] = False
-        self.given.append((place, Input("crash")))
+        self.inputs.append((place, Input("crash")))
         for number, script in enumerate(self.scripts):
             if self._scope.clients[number].node == place and script.waits:
                 self.scripts[number] = attrs.evolve(script, waits=False, ended=True)

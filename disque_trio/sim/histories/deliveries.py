@@ -102,10 +102,10 @@ def check_acknowledged(facts: Facts) -> Iterator[Violation]:
     """H5. FASTACK and jobs with RETRY 0 have weaker promises."""
     history = facts.history
     for job in facts.jobs.values():
-        acks = [told for told in job.tells("ACKJOB") if told.call.is_ok]
+        acks = [report for report in job.reports_of("ACKJOB") if report.call.is_ok]
         if not acks or not job.deliveries or job.is_at_most_once:
             continue
-        ack = min(acks, key=lambda told: told.call.end)
+        ack = min(acks, key=lambda report: report.call.end)
         since = min((add.begin for add in job.adds), default=job.deliveries[0].begin)
         for delivery in job.deliveries:
             late = delivery.begin - ack.call.end
@@ -121,7 +121,7 @@ def check_times(facts: Facts) -> Iterator[Violation]:
         return
     skew = history.limits.skew
     for job in facts.jobs.values():
-        if not job.adds or any(job.tells("ENQUEUE")):
+        if not job.adds or any(job.reports_of("ENQUEUE")):
             continue
         earliest = min(add.begin + add.seconds("delay", 0) for add in job.adds) - skew
         ends = max(add.end + add.ttl for add in job.adds) + skew
@@ -153,7 +153,11 @@ def _may_have_creator(facts: Facts, job: Job) -> bool:
 def check_limit(facts: Facts) -> Iterator[Violation]:
     """H10. Without jobs that were given back, whose deliveries do not count."""
     for job in facts.jobs.values():
-        if len(job.adds) != 1 or facts.may_be_redriven(job) or any(job.tells("RELEASE", "BEGIN")):
+        if (
+            len(job.adds) != 1
+            or facts.may_be_redriven(job)
+            or any(job.reports_of("RELEASE", "BEGIN"))
+        ):
             continue
         add = job.adds[0]
         limit = int(add.seconds("limit", 0))

@@ -16,7 +16,7 @@ _OF_QUEUES = ("PURGE", "CANCEL")
 
 
 @attrs.frozen(eq=False)
-class _Given:
+class _AckResult:
     """An ACKJOB with a result."""
 
     call: Call
@@ -32,13 +32,15 @@ def check_ends(facts: Facts) -> Iterator[Violation]:
         job = facts.jobs.get(call.request[1])
         if job is None or not job.adds:
             continue
-        end, result = _told(call)
-        given = [each for told in job.tells("ACKJOB") if (each := _given(told)) is not None]
+        end, result = _end_and_result(call)
+        results = [
+            each for report in job.reports_of("ACKJOB") if (each := _ack_result(report)) is not None
+        ]
         yield from _check_end(facts, job, call, end)
-        yield from _check_result(facts, job, call, result, given)
+        yield from _check_result(facts, job, call, result, results)
 
 
-def _told(call: Call) -> tuple[str, str | None]:
+def _end_and_result(call: Call) -> tuple[str, str | None]:
     """The end and the result of a reply; empty and None if there is none."""
     reply: Any = call.reply
     if not isinstance(reply, list):
@@ -46,8 +48,8 @@ def _told(call: Call) -> tuple[str, str | None]:
     return reply[0] or "", reply[1]
 
 
-def _given(told: JobReport) -> _Given | None:
-    words = told.call.request[2:]
+def _ack_result(report: JobReport) -> _AckResult | None:
+    words = report.call.request[2:]
     options = {word.upper(): value for word, value in zip(words[::2], words[1::2], strict=False)}
     if "RESULT" not in options:
         return None
@@ -55,12 +57,12 @@ def _given(told: JobReport) -> _Given | None:
         keep = float(options.get("KEEP", KEEP_RESULT / 1000))
     except ValueError:
         keep = 0.0
-    return _Given(told.call, options["RESULT"], keep)
+    return _AckResult(report.call, options["RESULT"], keep)
 
 
 def _check_end(facts: Facts, job: Job, call: Call, end: str) -> Iterator[Violation]:
     if end == "acked":
-        acks = any(told.call.begin <= call.end for told in job.tells(*_ENDING))
+        acks = any(report.call.begin <= call.end for report in job.reports_of(*_ENDING))
         replaced = any(add.if_exists == "replace" and add.queue == job.queue for add in facts.adds)
         if not acks and not replaced and not facts.has_call(job.queue, *_OF_QUEUES):
             yield _violation(job, call, "WAITJOB reported that it was acknowledged: by nobody")
@@ -73,24 +75,24 @@ def _check_end(facts: Facts, job: Job, call: Call, end: str) -> Iterator[Violati
 
 
 def _check_result(
-    facts: Facts, job: Job, call: Call, result: str | None, given: list[_Given]
+    facts: Facts, job: Job, call: Call, result: str | None, results: list[_AckResult]
 ) -> Iterator[Violation]:
     if result is not None:
-        if not any(each.result == result and each.call.begin <= call.end for each in given):
+        if not any(each.result == result and each.call.begin <= call.end for each in results):
             yield _violation(job, call, "WAITJOB returned a result that no ACKJOB has given")
         return
     if "WITHRESULT" not in map(str.upper, call.request):
         return
-    if any(told.call.node == call.node for told in job.tells("DELJOB")):
+    if any(report.call.node == call.node for report in job.reports_of("DELJOB")):
         return  # it drops what this node keeps
-    for each in given:
+    for each in results:
         # The node that has counted the acknowledgement keeps the result.
         is_kept = each.call.reply == 1 and each.call.node == call.node != ""
         ends = each.call.begin + each.keep - facts.history.limits.skew
-        is_told = call.is_ok or (call.error or "").startswith("NOJOB")
+        is_answered = call.is_ok or (call.error or "").startswith("NOJOB")
         if (
             is_kept
-            and is_told
+            and is_answered
             and each.call.end < call.begin
             and call.end < ends
             and facts.history.keeps_memory(each.call.begin, call.end)

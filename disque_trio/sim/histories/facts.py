@@ -141,7 +141,7 @@ class Job:
     adds: list[Add] = attrs.Factory(list)
     """That returned it: of a job without a key one at most."""
     deliveries: list[Delivery] = attrs.Factory(list)
-    told: list[JobReport] = attrs.Factory(list)
+    reports: list[JobReport] = attrs.Factory(list)
 
     @property
     def queue(self) -> str:
@@ -160,9 +160,9 @@ class Job:
         plain = {"replicate", "sync", "retry", "ttl", "priority", "async", "maxlen"}
         return len(self.adds) == 1 and plain.issuperset(self.adds[0].options)
 
-    def tells(self, *commands: str) -> Iterator[JobReport]:
+    def reports_of(self, *commands: str) -> Iterator[JobReport]:
         """What was said of it by these commands."""
-        return (each for each in self.told if each.command in commands)
+        return (each for each in self.reports if each.command in commands)
 
 
 @attrs.define(eq=False)
@@ -282,11 +282,11 @@ def _tell(facts: Facts, call: Call) -> None:
             delay = float(rest[1])
         except ValueError:
             delay = ENDLESS
-    told = JobReport(call=call, delay=delay, is_dead="DEAD" in rest[:1])
+    report = JobReport(call=call, delay=delay, is_dead="DEAD" in rest[:1])
     if call.error is None:
         for id in ids:
             if len(id) == _ID_LENGTH:
-                facts.job(id).told.append(told)
+                facts.job(id).reports.append(report)
 
 
 def _of_queue(facts: Facts, call: Call) -> None:

@@ -88,7 +88,9 @@ def judge(history: History) -> Verdict:
 def _after_ack(facts: Facts) -> int:
     count = 0
     for job in facts.jobs.values():
-        acks = [told.call.end for told in job.tells("ACKJOB", "FASTACK") if told.call.is_ok]
+        acks = [
+            report.call.end for report in job.reports_of("ACKJOB", "FASTACK") if report.call.is_ok
+        ]
         count += sum(each.begin > min(acks) for each in job.deliveries) if acks else 0
     return count
 

@@ -62,7 +62,7 @@ class Keys:
         if (
             nameless > MOST_NAMELESS
             or any(add.if_exists in _UNORDERED for add in adds)
-            or any(any(job.tells("DELJOB")) for job in jobs)
+            or any(any(job.reports_of("DELJOB")) for job in jobs)
             or self.facts.has_call(adds[0].queue, "PURGE", "CANCEL")
         ):
             self.unjudged += 1
@@ -143,22 +143,22 @@ def _within(freed: Operation, begin: Seconds, end: Seconds) -> Operation:
 
 def _freed(job: Job, least_keep: Seconds, most_keep: Seconds, slack: Seconds) -> Operation | None:
     """When the job has its key no more: it must have ended if a client knows that."""
-    acks = list(job.tells("ACKJOB"))
-    known = [told for told in acks if told.call.is_ok and _counts(job, told)]
-    begins = [told.call.begin + least_keep - slack for told in acks]
-    begins += [told.call.begin for told in job.tells("FASTACK")]
+    acks = list(job.reports_of("ACKJOB"))
+    known = [report for report in acks if report.call.is_ok and _counts(job, report)]
+    begins = [report.call.begin + least_keep - slack for report in acks]
+    begins += [report.call.begin for report in job.reports_of("FASTACK")]
     begins += [add.begin + add.ttl - _EARLY_S for add in job.adds]
-    if any(job.tells("NACK")) or any("limit" in add.options for add in job.adds):
+    if any(job.reports_of("NACK")) or any("limit" in add.options for add in job.adds):
         begins += [min((add.begin for add in job.adds), default=-math.inf)]  # it may be dead
     if not begins:
         return None
-    end = min((told.call.end for told in known), default=ENDLESS) + most_keep + slack
+    end = min((report.call.end for report in known), default=ENDLESS) + most_keep + slack
     line = known[0].call.line if known else ""
     return Operation(
         kind="free", id=job.id, begin=min(begins), end=end, must_happen=bool(known), line=line
     )
 
 
-def _counts(job: Job, told: JobReport) -> bool:
+def _counts(job: Job, report: JobReport) -> bool:
     """Has it ended the job for sure? A node ignores a job with RETRY 0 that it does not have."""
-    return not job.is_at_most_once or (len(ids_of(told.call)) == 1 and told.call.reply == 1)
+    return not job.is_at_most_once or (len(ids_of(report.call)) == 1 and report.call.reply == 1)

@@ -106,7 +106,7 @@ class Losses:
                 self._hidden.setdefault(queue, []).append((call.begin, _hides_until(call)))
 
     def _is_over(self, job: Job) -> bool:
-        return any(each.command in ENDING or each.is_dead for each in job.told)
+        return any(each.command in ENDING or each.is_dead for each in job.reports)
 
     def _is_excused(self, job: Job, keys: dict[tuple[str, str], list[Add]]) -> bool:
         facts, add = self.facts, job.adds[0]
@@ -124,7 +124,7 @@ class Losses:
         if facts.history.has_wrong_clocks and not is_calm:
             return True  # a node that restarts counts the rest of a TTL by its wall clock
         if "limit" in add.options:
-            nacks = sum(1 for _ in job.tells("NACK"))
+            nacks = sum(1 for _ in job.reports_of("NACK"))
             if not is_calm or len(job.deliveries) + nacks >= add.seconds("limit", 1):
                 return True
         if add.key is None:
@@ -172,7 +172,7 @@ class Losses:
         wait = 0.0
         if any("backoff" in add.options for add in job.adds):
             wait = 1.2 * max(add.seconds("maxbackoff", _MAX_BACKOFF_S) for add in job.adds)
-        for each in job.told:
+        for each in job.reports:
             if each.command == "NACK":
                 due = max(due, each.last + (each.delay or wait))
             elif each.command == "RELEASE":

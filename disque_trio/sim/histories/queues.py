@@ -49,7 +49,7 @@ def queues(facts: Facts) -> list[Queue]:
     for job in facts.jobs.values():
         if (known := found.get(job.queue)) is not None:
             known.jobs.append(job)
-            known.nodes.update(told.call.node for told in job.told)
+            known.nodes.update(report.call.node for report in job.reports)
     return list(found.values())
 
 
@@ -75,9 +75,9 @@ class _Lengths:
         may_exist = [add for add in queue.adds if add.id or add.is_unknown]
         self._begins = sorted(add.begin for add in may_exist)
         self._overs = sorted(
-            min(told.call.end for told in job.tells("ACKJOB") if told.call.is_ok)
+            min(report.call.end for report in job.reports_of("ACKJOB") if report.call.is_ok)
             for job in queue.jobs
-            if any(told.call.is_ok for told in job.tells("ACKJOB"))
+            if any(report.call.is_ok for report in job.reports_of("ACKJOB"))
         )
         is_judged = queue.is_lone and not facts.queue_calls.get(queue.name)
         waiting = [job for job in queue.jobs if job.is_plain] if is_judged else []
@@ -105,7 +105,7 @@ class _Lengths:
 def _touched(job: Job) -> Seconds:
     """Until when it was certainly queued."""
     add = job.adds[0]
-    begins = [each.begin for each in job.deliveries] + [each.call.begin for each in job.told]
+    begins = [each.begin for each in job.deliveries] + [each.call.begin for each in job.reports]
     return min([add.begin + add.ttl, *begins])
 
 
@@ -132,7 +132,7 @@ def check_order(facts: Facts) -> Iterator[Violation]:
 
 def _is_ordered(job: Job) -> bool:
     """Is its place in the queue known? Not if it was given back, or queued later."""
-    others = any(job.tells("NACK", "RELEASE", "ENQUEUE", "DEQUEUE", "DELJOB"))
+    others = any(job.reports_of("NACK", "RELEASE", "ENQUEUE", "DEQUEUE", "DELJOB"))
     return job.is_plain and "async" not in job.adds[0].options and not others
 
 

@@ -34,9 +34,9 @@ class Recorder:
         "_hash",
         "_hidden",
         "_is_keeping",
+        "_observed",
         "_observer",
         "_pending",
-        "_told",
         "_triggers",
         "add",
     )
@@ -49,7 +49,7 @@ class Recorder:
         self._hash = hashlib.sha256()
         self._pending: list[Fields] = []
         """Rows that are not in the digest yet."""
-        self._told = 0
+        self._observed = 0
         """How many of these the observer has got."""
         self._hidden: tuple[str, ...] = () if messages else MESSAGE_KINDS
         self._triggers: dict[str, Callable[[Fields], None]] = {}
@@ -77,7 +77,7 @@ class Recorder:
     def tell(self) -> None:
         """Give the observer the rows that it has not got, and complete batches to the digest."""
         pending, observer, hidden = self._pending, self._observer, self._hidden
-        fresh, self._told = pending[self._told :], len(pending)
+        fresh, self._observed = pending[self._observed :], len(pending)
         if observer is not None:
             for fields in fresh:
                 if fields[1] not in hidden:
@@ -86,7 +86,7 @@ class Recorder:
         for start in range(0, whole, _BATCH):
             self._hash.update(marshal.dumps(pending[start : start + _BATCH], _FORM))
         del pending[:whole]
-        self._told = len(pending)
+        self._observed = len(pending)
 
     def digest(self) -> str:
         """The digest of all rows so far."""

@@ -69,10 +69,10 @@ def causes(verdict: Verdict | None, zero: Micros) -> dict[Delivery, str]:
 def violations(verdict: Verdict | None, zero: Micros) -> list[tuple[str, str, int, str]]:
     """Violations: property, job, time since `zero`, and description."""
     found = verdict.violations if verdict else ()
-    return [(each.property, each.job, each.time - zero, _told(each)) for each in found]
+    return [(each.property, each.job, each.time - zero, _describe(each)) for each in found]
 
 
-def _told(violation: Violation) -> str:
+def _describe(violation: Violation) -> str:
     node, detail = violation.node, violation.detail
     return detail if not node or detail.startswith(node) else f"{node}: {detail}"
 

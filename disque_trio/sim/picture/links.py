@@ -149,5 +149,5 @@ def _body(row: Row) -> str:
 
 def _listed(detail: str) -> list[str]:
     """The jobs of a message that has several: ``jobs=…,… holders=…``."""
-    said = dict(word.partition("=")[::2] for word in detail.split())
-    return [job for job in said.get("jobs", "").split(",") if job]
+    fields = dict(word.partition("=")[::2] for word in detail.split())
+    return [job for job in fields.get("jobs", "").split(",") if job]

@@ -105,11 +105,11 @@ def _adds(adds: Sequence[Add]) -> list[str]:
     producers = len(Counter(add.producer for add in adds))
     queues = ", ".join(sorted(Counter(add.queue for add in adds)))
     kinds = Counter(_options(add) for add in adds).most_common()
-    told = ", ".join(f"{count} × {options or 'as default'}" for options, count in kinds[:3])
+    shown = ", ".join(f"{count} × {options or 'as default'}" for options, count in kinds[:3])
     more = f", {counted(len(kinds) - 3, 'other kind')}" if len(kinds) > 3 else ""
     when = f"between {duration(first)} and {duration(last)}"
     jobs = f"{_many(len(adds), 'job')} from {_many(producers, 'producer')}"
-    return [f"{jobs} {when}, to {queues}: {told}{more}"]
+    return [f"{jobs} {when}, to {queues}: {shown}{more}"]
 
 
 def _options(add: Add) -> str:
@@ -126,12 +126,14 @@ def _option(option: joboptions.Option, value: Any) -> str:
 
 def _consumers(consumers: Sequence[Consumer]) -> list[str]:
     kinds = Counter((consumer.work, consumer.mix) for consumer in consumers).most_common()
-    told = [
+    lines = [
         f"{_many(count, 'consumer')} working {span(work)}, then {_mix(mix)}"
         for (work, mix), count in kinds[:3]
     ]
     return (
-        [*told, f"{counted(len(kinds) - 3, 'other kind')} of consumer"] if len(kinds) > 3 else told
+        [*lines, f"{counted(len(kinds) - 3, 'other kind')} of consumer"]
+        if len(kinds) > 3
+        else lines
     )
 
 
@@ -165,8 +167,8 @@ def fault_in_words(fault: Fault) -> str:
 
 
 def _links(links: Sequence[tuple[int, int]]) -> str:
-    told = ", ".join(f"n{node}→n{peer}" for node, peer in links[:LINKS_MOST])
-    return f"{told} and {len(links) - LINKS_MOST} more" if len(links) > LINKS_MOST else told
+    shown = ", ".join(f"n{node}→n{peer}" for node, peer in links[:LINKS_MOST])
+    return f"{shown} and {len(links) - LINKS_MOST} more" if len(links) > LINKS_MOST else shown
 
 
 def _end(plan: Plan) -> str:

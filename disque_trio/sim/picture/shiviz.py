@@ -42,7 +42,7 @@ def _events(rows: Sequence[Row]) -> Iterator[str]:
         if index in mated:
             at[index] = dict(clock)
         yield f"{host} {json.dumps(clock)}"
-        yield _said(row)
+        yield _describe(row)
 
 
 def _join(clock: dict[str, int], other: dict[str, int]) -> None:
@@ -62,7 +62,7 @@ def _advance(
             clock[other] = known
 
 
-def _said(row: Row) -> str:
+def _describe(row: Row) -> str:
     parts = (
         f"{row.time / 1e6:.6f}",
         row.kind,

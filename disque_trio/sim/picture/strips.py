@@ -112,8 +112,8 @@ def _is_newcomer(row: Row, is_open: dict[tuple[str, str, str], Row]) -> bool:
 def _interval(what: str, row: Row, end: Micros) -> _Interval:
     amount = fault_kinds.ROWS[row.kind].detail.format(row.detail) if row.detail else ""
     name = row.kind if end == row.time or (amount and not row.peer) else ""
-    said = " ".join(part for part in (name, row.cause, amount) if part)
-    return _Interval(row.time, end, what, said, row.node, row.peer)
+    label = " ".join(part for part in (name, row.cause, amount) if part)
+    return _Interval(row.time, end, what, label, row.node, row.peer)
 
 
 def shape(links: Sequence[Pair], nodes: Sequence[str]) -> str:
@@ -123,12 +123,14 @@ def shape(links: Sequence[Pair], nodes: Sequence[str]) -> str:
     crossing = sum(len(group) * (len(nodes) - len(group)) for group in groups)
     if len(groups) > 1 and crossing == len(cut):
         return " | ".join(plan_words.nodes(group) for group in groups)
-    told = [
+    shown = [
         f"{node}↔{peer}" if (peer, node) in cut else f"{node}→{peer}"
         for node, peer in cut
         if (peer, node) not in cut or node < peer
     ]
-    return ", ".join(told) if len(told) <= 4 else f"{', '.join(told[:3])} and {len(told) - 3} more"
+    return (
+        ", ".join(shown) if len(shown) <= 4 else f"{', '.join(shown[:3])} and {len(shown) - 3} more"
+    )
 
 
 def _groups(cut: dict[Pair, None], nodes: Sequence[str]) -> list[list[str]]:

@@ -91,13 +91,13 @@ class _Printer:
     def _line(self, index: int, row: Row) -> str:
         job = self.linked.jobs[index]
         who = "" if row.kind in LINK_ROWS else lifeline(row)
-        said = self._links(row) if row.kind in LINK_ROWS else self._said(row, job)
-        line = f"t={row.time / 1e6:12.6f}  {who:<5} {SIGNS.get(row.kind, row.kind):<14} {said:<28}"
+        text = self._links(row) if row.kind in LINK_ROWS else self._describe(row, job)
+        line = f"t={row.time / 1e6:12.6f}  {who:<5} {SIGNS.get(row.kind, row.kind):<14} {text:<28}"
         if not job:
             return line.rstrip()
         return f"{line} {self._columns(job)}{self._note(index, row)}".rstrip()
 
-    def _said(self, row: Row, job: str) -> str:
+    def _describe(self, row: Row, job: str) -> str:
         name = f"J{self.numbers[job] + 1}" if job else ""
         match row.kind:
             case "lost":

@@ -19,26 +19,26 @@ class OperationError(Exception):
 class Args:
     """The arguments, each checked when it is read. `used` has those that were."""
 
-    given: Mapping[str, Any]
+    values: Mapping[str, Any]
     nodes: list[str]
     """The nodes that exist."""
     used: Json = attrs.Factory(dict)
 
     def has(self, name: str) -> bool:
         """Is it given?"""
-        return self.given.get(name) is not None
+        return self.values.get(name) is not None
 
     def node(self, name: str = "node") -> str:
         """The name of a node."""
-        self.used[name] = self._known(self.given.get(name))
+        self.used[name] = self._known(self.values.get(name))
         return str(self.used[name])
 
     def sides(self, name: str) -> list[list[str]]:
         """Groups of nodes, none of them twice."""
-        given = self.given.get(name)
-        if not isinstance(given, list) or not all(isinstance(side, list) for side in given):
+        values = self.values.get(name)
+        if not isinstance(values, list) or not all(isinstance(side, list) for side in values):
             raise OperationError(f"'{name}' is no list of lists of nodes")
-        found = [[self._known(node) for node in side] for side in given if side]
+        found = [[self._known(node) for node in side] for side in values if side]
         flat = [node for side in found for node in side]
         if len(found) < 2 or len(set(flat)) < len(flat):
             raise OperationError("choose two sides or more, and each node for one of them")
@@ -47,7 +47,7 @@ class Args:
 
     def number(self, name: str, low: int, high: int, default: int | None = None) -> int:
         """A whole number within bounds. Without a default it must be given."""
-        value = self.given.get(name, default)
+        value = self.values.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise OperationError(f"'{name}' is {_shown(value)}, not a number from {low} to {high}")
         self.used[name] = value
@@ -59,7 +59,7 @@ class Args:
 
     def text(self, name: str, default: str, most: int) -> str:
         """A text that is not empty."""
-        value = self.given.get(name, default)
+        value = self.values.get(name, default)
         if not isinstance(value, str) or not 0 < len(value) <= most or not _is_text(value):
             raise OperationError(f"'{name}' is {_shown(value)}, not a text of 1 to {most} letters")
         self.used[name] = value
@@ -67,7 +67,7 @@ class Args:
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Yes or no."""
-        value = self.given.get(name, default)
+        value = self.values.get(name, default)
         if not isinstance(value, bool):
             raise OperationError(f"'{name}' is {_shown(value)}, neither true nor false")
         self.used[name] = value

@@ -86,9 +86,9 @@ class ManualClient:
     _held: dict[tuple[str, str], HeldJob] = attrs.Factory(dict)
     """By id and node: the same job may come twice."""
 
-    def ask(self, node: str, *words: Word, says: str) -> Pending:
+    def ask(self, node: str, *words: Word, text: str) -> Pending:
         """One request, on the connection that is kept to this node."""
-        return self._note(node, says, self.sim.request(node, *words))
+        return self._note(node, text, self.sim.request(node, *words))
 
     def take(self, node: str, queue: str, count: int, wait_ms: int) -> Pending:
         """GETJOB, on a connection that waits for nothing else."""
@@ -102,8 +102,8 @@ class ManualClient:
         self._taken.append((node, pending))
         return self._note(node, f"GETJOB FROM {queue}", pending)
 
-    def _note(self, node: str, says: str, pending: Pending) -> Pending:
-        self.asked.append(Asked(self.sim.now, node, says, pending))
+    def _note(self, node: str, text: str, pending: Pending) -> Pending:
+        self.asked.append(Asked(self.sim.now, node, text, pending))
         return pending
 
     def held_jobs(self) -> list[HeldJob]:
@@ -121,7 +121,7 @@ class ManualClient:
 
     def answer(self, how: str, job: str, node: str) -> None:
         """Tell the node how it ended. After WORKING the job stays in hand."""
-        self.ask(node, ANSWERS[how], job, says=f"{ANSWERS[how]} {job}")
+        self.ask(node, ANSWERS[how], job, text=f"{ANSWERS[how]} {job}")
         if how != "working":
             self.drop(job, node)
 
@@ -155,10 +155,10 @@ class ManualClient:
         self.sim.world.clients.settle(workers.actor)
 
 
-def _held(node: str, given: Reply) -> HeldJob:
+def _held(node: str, reply: Reply) -> HeldJob:
     """Of one job in the reply to GETJOB WITHCOUNTERS."""
-    assert isinstance(given, list)
-    queue, job, _, _, nacks, _, again = given
+    assert isinstance(reply, list)
+    queue, job, _, _, nacks, _, again = reply
     assert isinstance(queue, bytes)
     assert isinstance(job, bytes)
     assert isinstance(nacks, int)

@@ -153,16 +153,16 @@ def _add(context: Context, args: Args) -> str:
     words: list[Word] = [
         word for name, value in options.items() if value is not None for word in (name, value)
     ]
-    said = " ".join(str(word).upper() for word in words) + (" ASYNC" if is_async else "")
+    arguments = " ".join(str(word).upper() for word in words) + (" ASYNC" if is_async else "")
     for _ in range(count):
         # Of jobs with the same body nobody can tell which is which.
         each = f"{body} {len(context.added) + 1}"
         rest = [*words, "ASYNC"] if is_async else words
-        says = f"ADDJOB {queue} {said}".rstrip()
-        context.client.ask(node, "ADDJOB", queue, each, 1000, *rest, says=says)
+        text = f"ADDJOB {queue} {arguments}".rstrip()
+        context.client.ask(node, "ADDJOB", queue, each, 1000, *rest, text=text)
         context.added.append(_as_planned(context, node, queue, each, options, is_async=is_async))
     many = "a job" if count == 1 else counted(count, "job")
-    return f"{many} to {node}, queue {queue} {said}".rstrip()
+    return f"{many} to {node}, queue {queue} {arguments}".rstrip()
 
 
 def _as_planned(

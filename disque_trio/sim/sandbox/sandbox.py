@@ -114,9 +114,9 @@ class Sandbox:
             )
         if len(self.done) >= MOST_OPERATIONS:
             raise OperationError(f"{MOST_OPERATIONS} operations are the most: begin anew")
-        given = Args(args, self.context.nodes)
-        words = OPERATIONS[name](self.context, given)
-        self.done.append(Done(self.now, name, given.used, words))
+        checked = Args(args, self.context.nodes)
+        words = OPERATIONS[name](self.context, checked)
+        self.done.append(Done(self.now, name, checked.used, words))
         return words
 
     @property

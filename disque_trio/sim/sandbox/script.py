@@ -27,8 +27,8 @@ def script(box: Sandbox, path: str = "") -> str:
         if each.name == FINISH:
             lines.append("box.play(box.finishing())\n")
         else:
-            given = "".join(f", {name}={value!r}" for name, value in each.args.items())
-            lines.append(f"box.do({each.name!r}{given})\n")
+            arguments = "".join(f", {name}={value!r}" for name, value in each.args.items())
+            lines.append(f"box.do({each.name!r}{arguments})\n")
     if not box.is_finishing:
         lines.append(f"box.run_to({box.now})\n")
     return "".join([*lines, f"\nassert box.digest == {box.digest!r}\n"])

@@ -45,16 +45,16 @@ def _in_words(box: Sandbox, found: Verdict) -> Json:
         "at": box.now,
         "ok": found.ok,
         "is_whole": box.is_finished,
-        "says": _says(box, found),
+        "says": _summarize(box, found),
         "findings": [
             {
                 "property": name,
                 "meaning": meanings.get(name, ""),
                 "job": job,
                 "at": at,
-                "says": says,
+                "says": description,
             }
-            for name, job, at, says in findings.violations(found, 0)
+            for name, job, at, description in findings.violations(found, 0)
         ],
         "duplicates": [
             {"cause": cause, "meaning": CAUSES[cause], "count": count}
@@ -69,20 +69,22 @@ def _in_words(box: Sandbox, found: Verdict) -> Json:
 _UNTESTED = "nothing put it to the test"
 
 
-def _says(box: Sandbox, found: Verdict) -> list[str]:
+def _summarize(box: Sandbox, found: Verdict) -> list[str]:
     """What became of the jobs."""
     again = found.deliveries - found.distinct
     confirmed = box.counts["add.ok"]
     jobs = counted(confirmed, "job was", "jobs were")
-    said = [f"{jobs} confirmed; delivered: {found.distinct}."]
+    lines = [f"{jobs} confirmed; delivered: {found.distinct}."]
     if again:
-        said.append(f"Redeliveries: {again}, each with a known cause.")
+        lines.append(f"Redeliveries: {again}, each with a known cause.")
     if found.lost:
-        said.append(f"{found.lost} were lost, though faults had destroyed too few copies for that.")
+        lines.append(
+            f"{found.lost} were lost, though faults had destroyed too few copies for that."
+        )
     if found.excused:
-        said.append(f"{found.excused} were lost with all their copies, which faults destroyed.")
+        lines.append(f"{found.excused} were lost with all their copies, which faults destroyed.")
     if not box.is_finished:
-        said.append(
+        lines.append(
             "The run goes on: whether each job comes in time is judged at its end (Finish)."
         )
-    return said
+    return lines

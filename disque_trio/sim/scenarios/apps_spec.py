@@ -26,7 +26,7 @@ _CONFLICTS = ("return", "reject", "again", "replace")
 class AppFaultSpec:
     """One `[[apps.fault]]`: what befalls workers and producers."""
 
-    kind: str = key(one_of(*APP_FAULTS, says="a fault of processes"), "what happens")
+    kind: str = key(one_of(*APP_FAULTS, description="a fault of processes"), "what happens")
     family: str | None = key(LABEL, "its name in `swarm.families`; by default none", default=None)
     whom: str = key(
         one_of("worker", "producer", "any"), "which processes; one is drawn", default="worker"

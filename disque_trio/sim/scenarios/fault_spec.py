@@ -27,7 +27,7 @@ class Trigger:
     """The event upon which a fault happens, instead of a time."""
 
     event: str = key(
-        one_of(*vocabulary.EVENTS, says="an event"),
+        one_of(*vocabulary.EVENTS, description="an event"),
         "a row's kind; for messages `send.` or `recv.` and its name",
     )
     nth: Range = key(
@@ -40,7 +40,7 @@ class FaultSpec:
     """One `[[fault]]`. See `plan.Fault` for what the kinds do."""
 
     kind: str = key(
-        one_of(*(kind.name for kind in fault_kinds.IN_SCENARIOS), says="a kind of fault"),
+        one_of(*(kind.name for kind in fault_kinds.IN_SCENARIOS), description="a kind of fault"),
         "what happens",
     )
     family: str | None = key(
@@ -57,7 +57,7 @@ class FaultSpec:
         default=None,
     )
     shape: tuple[str, ...] | None = key(
-        words_of(one_of(*vocabulary.SHAPES, says="a shape")),
+        words_of(one_of(*vocabulary.SHAPES, description="a shape")),
         "which links, for faults of links; one is drawn from an array each time",
         default=None,
     )
@@ -80,7 +80,7 @@ class FaultSpec:
         default=None,
     )
     message: str | None = key(
-        one_of(*vocabulary.MESSAGES, says="a message, such as `setack`"),
+        one_of(*vocabulary.MESSAGES, description="a message, such as `setack`"),
         "drop: only messages of this name",
         default=None,
     )

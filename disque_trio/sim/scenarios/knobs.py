@@ -7,12 +7,12 @@ from disque_trio.statemachine.knobs import KNOBS
 
 def knob_values(cluster: ClusterSpec, seed: int) -> tuple[tuple[str, int], ...]:
     """Each constant has a stream of its own; every order of magnitude is equally likely."""
-    given = dict(cluster.knobs)
+    values = dict(cluster.knobs)
     share = cluster.small.draw(stream(seed, "knobs"))
     for knob in KNOBS if share else ():
         rng = stream(seed, "knob", knob.name)
-        if knob.name not in given and rng.random() < share:
+        if knob.name not in values and rng.random() < share:
             low = max(knob.least, 1)
             drawn = int(low * (knob.default / low) ** rng.random())
-            given[knob.name] = drawn if rng.random() < 0.7 else knob.least
-    return tuple(given.items())
+            values[knob.name] = drawn if rng.random() < 0.7 else knob.least
+    return tuple(values.items())

@@ -346,12 +346,12 @@ class ExpectSpec:
     lost: int = key(count(0), "how many jobs may be lost", default=0)
     must_lose: bool = key(FLAG, "a negative control: a run that loses no job fails", default=False)
     duplicates: tuple[str, ...] = key(
-        array_of(one_of(*vocabulary.DUPLICATE_CAUSES, says="a cause, `D0` to `D13`")),
+        array_of(one_of(*vocabulary.DUPLICATE_CAUSES, description="a cause, `D0` to `D13`")),
         "causes of duplicates that may occur",
         default=[],
     )
     sometimes: tuple[str, ...] = key(
-        array_of(one_of(*MARKS, says="a mark")),
+        array_of(one_of(*MARKS, description="a mark")),
         "marks; each must be hit by at least one seed of a sweep",
         default=[],
     )

@@ -56,9 +56,9 @@ class Spot:
 
 @attrs.frozen
 class Kind(Generic[_Value]):
-    """A kind of value: `says` what is allowed, `read` takes it or raises ValueError."""
+    """A kind of value: `description` says what is allowed, `read` takes it or raises ValueError."""
 
-    says: str
+    description: str
     read: Callable[[Any, Spot], _Value]
     record: type | None = None
     """The record behind a table, for the key reference."""
@@ -70,7 +70,7 @@ class Kind(Generic[_Value]):
             return self.read(value, spot)
         except ValueError as error:
             reason = f" ({error})" if str(error) else ""
-            spot.wrong(f"{spot.name} = {shown(value)} is not {self.says}{reason}")
+            spot.wrong(f"{spot.name} = {shown(value)} is not {self.description}{reason}")
             raise WrongValueError from None
 
 
@@ -158,7 +158,7 @@ def read_record(record: type[_Record], value: Any, spot: Spot) -> _Record:
             except WrongValueError:
                 is_well = False
         elif each.is_required:
-            spot.wrong(f"{name} is missing: {each.kind.says}")
+            spot.wrong(f"{name} is missing: {each.kind.description}")
             is_well = False
     if not is_well:
         raise WrongValueError
@@ -203,7 +203,7 @@ def array_of(kind: Kind[_Value], *, least: int = 0) -> Kind[tuple[_Value, ...]]:
             raise WrongValueError
         return tuple(items)
 
-    what = "tables" if kind.record else f"items, each {kind.says}"
+    what = "tables" if kind.record else f"items, each {kind.description}"
     at_least = " (at least one)" if least else ""
     return Kind(f"an array of {what}{at_least}", read, kind.record, is_array=True)
 

@@ -74,8 +74,8 @@ def count(least: int, most: int | None = None) -> Kind[int]:
     return Kind(f"a whole number{_limits(least, most)}", read)
 
 
-def one_of(*words: str, says: str = "") -> Kind[str]:
-    """One of some words; `says` where they are too many to list."""
+def one_of(*words: str, description: str = "") -> Kind[str]:
+    """One of some words; `description` where they are too many to list."""
 
     def read(value: Any, spot: Spot) -> str:
         if not isinstance(value, str):
@@ -85,7 +85,7 @@ def one_of(*words: str, says: str = "") -> Kind[str]:
             raise WrongValueError
         return value
 
-    return Kind(says or " or ".join(f"`{word}`" for word in words), read)
+    return Kind(description or " or ".join(f"`{word}`" for word in words), read)
 
 
 def _limits(least: float | None, most: float | None) -> str:
@@ -193,7 +193,7 @@ def whole(least: int, most: int | None = None) -> Kind[Range]:
 
 _COPIES: Final = whole(1, 65535)
 COPIES_OR_AUTO: Final[Kind[Range]] = Kind(
-    f"`auto`, {_COPIES.says}",
+    f"`auto`, {_COPIES.description}",
     lambda value, spot: fixed(AUTO) if value == "auto" else _COPIES.take(value, spot),
 )
 
@@ -234,7 +234,7 @@ def choice(kind: Kind[Range]) -> Kind[Choice]:
             raise ValueError
         return Choice(tuple(option(each, spot.inside(at)) for at, each in enumerate(value)))
 
-    return Kind(f"{kind.says}; `default`; or an array of such to choose from", read)
+    return Kind(f"{kind.description}; `default`; or an array of such to choose from", read)
 
 
 _MANY: Final = re.compile(r"(?P<stem>[A-Za-z0-9][A-Za-z0-9._-]*)\*(?P<count>\d{1,4})")
@@ -255,7 +255,7 @@ def _read_queues(value: Any, spot: Spot) -> tuple[str, ...]:
         return _one_or_many(value, spot)
     if not value:
         raise ValueError
-    kind = Kind(QUEUES.says, _one_or_many)
+    kind = Kind(QUEUES.description, _one_or_many)
     return tuple(name for at, each in enumerate(value) for name in kind.take(each, spot.inside(at)))
 
 
@@ -274,7 +274,7 @@ def words_of(kind: Kind[_Value]) -> Kind[tuple[_Value, ...]]:
             raise ValueError
         return tuple(kind.take(each, spot.inside(at)) for at, each in enumerate(value))
 
-    return Kind(f"{kind.says}, or an array of such", read)
+    return Kind(f"{kind.description}, or an array of such", read)
 
 
 # Tables with free keys.

@@ -63,13 +63,13 @@ def _measured(measured: Mapping[str, Clock]) -> Bounds:
 
 def _of_messages(rows: Mapping[str, Sequence[Row]], measured: Mapping[str, Clock]) -> Bounds:
     """No message arrives before it was sent."""
-    sent, heard = _times(rows, "send"), _times(rows, "recv")
+    sent, received = _times(rows, "send"), _times(rows, "recv")
     bounds: Bounds = {}
     for message, times in sent.items():
         sender, receiver = message[:2]
         if sender in measured and receiver in measured:
             least = _least(measured[sender], measured[receiver])
-            for begin, end in _pairs(times, heard[message], least):
+            for begin, end in _pairs(times, received[message], least):
                 # A microsecond is the least that a message takes.
                 most = min(bounds.get((sender, receiver), _ENDLESS), end - begin - 1)
                 bounds[sender, receiver] = most
@@ -93,7 +93,7 @@ def _least(sender: Clock, receiver: Clock) -> int:
     return receiver.ahead - sender.ahead - receiver.error - sender.error
 
 
-def _pairs(sent: Sequence[int], heard: Sequence[int], least: int) -> list[tuple[int, int]]:
+def _pairs(sent: Sequence[int], received: Sequence[int], least: int) -> list[tuple[int, int]]:
     """When a message was sent, or before that, and when it was heard. Messages that say the same
     arrive in the order in which they were sent.
 
@@ -101,8 +101,8 @@ def _pairs(sent: Sequence[int], heard: Sequence[int], least: int) -> list[tuple[
     heard before any such was sent belongs to a row that is missing. If that is so of others, too,
     nobody knows of which, so none counts.
     """
-    heard = [time for time in heard if time - sent[0] > least]
-    return list(zip(sent, heard, strict=False)) if len(heard) <= len(sent) else []
+    received = [time for time in received if time - sent[0] > least]
+    return list(zip(sent, received, strict=False)) if len(received) <= len(sent) else []
 
 
 def _closest(nodes: Sequence[str], bounds: Bounds) -> Bounds:

@@ -299,7 +299,7 @@ class Worker:
             self._is_asking = False
             self._on_jobs(now, reply)
         elif self._way and connection == (self._other or self._connection):
-            self._on_told(now, reply)
+            self._on_outcome(now, reply)
 
     def _on_jobs(self, now: Micros, reply: Reply) -> None:
         if isinstance(reply, list):
@@ -316,7 +316,7 @@ class Worker:
         else:
             self._due = now + RECONNECT
 
-    def _on_told(self, now: Micros, reply: Reply) -> None:
+    def _on_outcome(self, now: Micros, reply: Reply) -> None:
         way, self._way = self._way, ""
         self._tries = 0
         if self._other:

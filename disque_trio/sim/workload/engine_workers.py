@@ -263,8 +263,8 @@ class EngineWorker:
         outcome = self._outcome(handler)
         cause = "cancelled" if outcome is None else type(outcome).__name__.lower()
         delay = outcome.delay // MILLI if isinstance(outcome, Retry) else 0
-        told = f"delay={delay}" if delay else ""
-        self._tell("run.end", handler.id, handler.queue, cause, told)
+        detail = f"delay={delay}" if delay else ""
+        self._tell("run.end", handler.id, handler.queue, cause, detail)
         engine.finished(now, handler.id, outcome)
         self._carry_out(now, engine)
 

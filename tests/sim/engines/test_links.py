@@ -29,7 +29,7 @@ class EventLog:
         self.events.append("linked")
 
     def receive(self, packet: FramePacket) -> None:
-        self.events.append(packet.said.name)
+        self.events.append(packet.wording.name)
 
     def ended(self) -> None:
         self.events.append("ended")
@@ -61,7 +61,7 @@ class World:
     def sent(self, packet: FramePacket) -> None:
         assert isinstance(packet.frame, bytes)
         [frame] = FrameParser().feed(packet.frame)
-        packet.said = wording(frame.message, {})
+        packet.wording = wording(frame.message, {})
 
     def lost(self, packet: FramePacket, why: str) -> None:
         assert packet.frame

@@ -35,7 +35,7 @@ class Inspection:
         self._looks = 0
         self._rest = 0
         """How many looks to come check no state."""
-        self._said: dict[str, str] = {}
+        self._last_tables: dict[str, str] = {}
 
     def begin(self) -> None:
         """Begin to look."""
@@ -77,11 +77,11 @@ class Inspection:
 
     def _read_table(self, host: Host, *, is_due: bool) -> None:
         if host.machine is None or host.is_paused:
-            self._said.pop(host.name, None)
+            self._last_tables.pop(host.name, None)
             return
         table = self._table(host.machine)
-        if is_due or table != self._said.get(host.name):
-            self._said[host.name] = table
+        if is_due or table != self._last_tables.get(host.name):
+            self._last_tables[host.name] = table
             self._say("nodes", host, table)
 
     def _table(self, machine: Machine) -> str:
@@ -104,11 +104,11 @@ class Inspection:
             name = f"?{short}"
         elif host.id != peer.id:
             name += f"~{short}"
-        said = [word for flag, word in _FLAGS if peer.flags & flag]
+        words = [word for flag, word in _FLAGS if peer.flags & flag]
         is_placed = peer.ip and not is_self and host is not None
         if is_placed and host is not None and (peer.ip, peer.port) != (host.ip, PORT):
-            said.append(f"at={peer.ip}:{peer.port}")
-        return f"{name}:{','.join(said)}" if said else name
+            words.append(f"at={peer.ip}:{peer.port}")
+        return f"{name}:{','.join(words)}" if words else name
 
     def _say(self, kind: str, host: Host, detail: str) -> None:
         self._recorder.add(

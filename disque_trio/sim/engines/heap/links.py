@@ -132,12 +132,12 @@ class NodeLinks:
         self._passed += 1
         if not self._passed % self._checks_every:
             _check_codec(frame)
-        said = wording(message, self._names)
+        part = wording(message, self._names)
         ports, pass_on = self._ports[host.number], self.links.pass_on
         for target in targets:
             port = ports.get(target)
             if port is not None:
-                pass_on(port.end, frame, said)
+                pass_on(port.end, frame, part)
 
     def soon(self, act: Callable[[object], None]) -> None:
         """Call it when everything else of this moment has happened."""
@@ -163,15 +163,15 @@ class NodeLinks:
             [frame] = FrameParser().feed(packet.frame)
             if encode_frame(frame) != packet.frame:
                 raise CodecError(f"{frame} is not what was sent")
-            packet.said = wording(frame.message, self._names)
+            packet.wording = wording(frame.message, self._names)
         packet.stamp = host.vector.tick()
-        self._note("send", host, packet, packet.said.detail, packet.stamp, host.now)
+        self._note("send", host, packet, packet.wording.detail, packet.stamp, host.now)
 
     def received(self, packet: FramePacket) -> None:
         """A frame has arrived at its node."""
         host = self._hosts[packet.source.far.node]
         stamp = host.vector.learn(packet.stamp)
-        self._note("recv", host, packet, packet.said.detail, stamp, host.now)
+        self._note("recv", host, packet, packet.wording.detail, stamp, host.now)
 
     def lost(self, packet: FramePacket, why: str) -> None:
         """A frame will never arrive."""
@@ -188,12 +188,12 @@ class NodeLinks:
         stamp: Stamp,
         now: Now,
     ) -> None:
-        source, said = packet.source, packet.said
+        source, part = packet.source, packet.wording
         far = source if kind == "recv" else source.far
         self._recorder.add(
             (
-                self._engine.now, kind, host.name, said.job, said.queue, "", f"n{far.node}",
-                said.name, detail, packet.ref, now.mono, now.wall, stamp,
+                self._engine.now, kind, host.name, part.job, part.queue, "", f"n{far.node}",
+                part.name, detail, packet.ref, now.mono, now.wall, stamp,
             )
         )  # fmt: skip
 

@@ -43,7 +43,7 @@ class _Pair:
     client: ClientId
     lives: tuple[int, int]
     since: Micros
-    told: Micros = REPORTED_AFTER
+    report_after: Micros = REPORTED_AFTER
     """How long they must have waited for the next row."""
 
 
@@ -87,8 +87,8 @@ class Meetings:
                 pairs[place] = found
                 continue
             pairs[place] = before
-            if now - before.since >= before.told:
-                before.told = 2 * (now - before.since)
+            if now - before.since >= before.report_after:
+                before.report_after = 2 * (now - before.since)
                 detail = f"since={before.since}"
                 queue = name.decode("utf-8", "replace")
                 self._say("unmet", giver.name, taker.name, queue, before.job.decode(), detail)

@@ -22,7 +22,7 @@ class Flight:
 
     source: int
     target: int
-    said: Wording
+    wording: Wording
     ref: int
     sent: Micros
     received: Micros = NEVER
@@ -75,11 +75,11 @@ class ProxyLinks:
         """A frame has arrived at our proxy."""
         assert isinstance(packet.frame, bytes), "processes send bytes"
         frames = FrameParser().feed(packet.frame)
-        said = wording(frames[0].message, self._names) if frames else Wording("?")
-        packet.said = said
+        part = wording(frames[0].message, self._names) if frames else Wording("?")
+        packet.wording = part
         packet.ref = len(self._flights) + 1
         self._flights[packet.ref] = Flight(
-            packet.source.node, packet.source.far.node, said, packet.ref, self._engine.now
+            packet.source.node, packet.source.far.node, part, packet.ref, self._engine.now
         )
 
     def received(self, packet: FramePacket, link: ProcessLink) -> None:

@@ -136,10 +136,12 @@ def _of_gossip(flights: Iterable[Flight]) -> list[Row]:
     """Rows of heartbeat messages, which nodes do not trace."""
     rows = []
     for flight in flights:
-        if flight.said.name not in GOSSIP:
+        if flight.wording.name not in GOSSIP:
             continue
-        source, target, said = f"n{flight.source}", f"n{flight.target}", flight.said
-        sent = Row(flight.sent, "send", source, peer=target, cause=said.name, detail=said.detail)
+        source, target, wording = f"n{flight.source}", f"n{flight.target}", flight.wording
+        sent = Row(
+            flight.sent, "send", source, peer=target, cause=wording.name, detail=wording.detail
+        )
         sent.ref = flight.ref
         rows.append(sent)
         if flight.received < NEVER:
@@ -179,9 +181,9 @@ def _compute_clocks(rows: list[Row], nodes: Sequence[str]) -> None:
         if learned is not None:
             clock.join(learned)
         row.clock = clock.stamp() if row.kind == "lost" else clock.tick()
-        told = _tells(row, is_agents=is_agents)
-        if told is not None:
-            sent[told] = row.clock
+        key = _key_of(row, is_agents=is_agents)
+        if key is not None:
+            sent[key] = row.clock
 
 
 def _learned_from(row: Row, *, is_agents: bool) -> object:
@@ -197,7 +199,7 @@ def _learned_from(row: Row, *, is_agents: bool) -> object:
     return None
 
 
-def _tells(row: Row, *, is_agents: bool) -> object:
+def _key_of(row: Row, *, is_agents: bool) -> object:
     """The key under which other actors learn of the event, if any."""
     if row.kind == "send":
         return ("message", row.ref)

@@ -57,7 +57,7 @@ class Pairing:
     def __init__(self, traces: Sequence[NodeTrace], flights: Iterable[Flight]) -> None:
         self._traces = {trace.name: trace for trace in traces}
         self._flights = {flight.ref: flight for flight in flights}
-        carried = [each for each in self._flights.values() if each.said.name not in GOSSIP]
+        carried = [each for each in self._flights.values() if each.wording.name not in GOSSIP]
         carried.sort(key=lambda flight: flight.sent)
         self._read: dict[int, None] = {}
         """The numbers of messages that were received."""
@@ -184,8 +184,8 @@ def _place_in(stream: deque[Flight], row: Row) -> int:
 
 
 def _is_of(row: Row, flight: Flight) -> bool:
-    return flight.said.job == row.job and flight.said.name == row.cause
+    return flight.wording.job == row.job and flight.wording.name == row.cause
 
 
 def _key(flight: Flight) -> Key:
-    return f"n{flight.source}", f"n{flight.target}", flight.said.name, flight.said.job
+    return f"n{flight.source}", f"n{flight.target}", flight.wording.name, flight.wording.job

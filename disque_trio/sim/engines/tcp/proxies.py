@@ -57,12 +57,12 @@ class SocketHandler:
     """One end of a connection: our socket to a real node."""
 
     def __init__(
-        self, engine: LiveEngine, told: Callable[[FramePacket, ProcessLink], None]
+        self, engine: LiveEngine, on_received: Callable[[FramePacket, ProcessLink], None]
     ) -> None:
         self.end: End | None = None
         self.link = ProcessLink()
         self._engine = engine
-        self._told = told
+        self._on_received = on_received
         self._unsent: list[bytes] = []
         self._came = trio.Event()
         self._is_over = False
@@ -74,7 +74,7 @@ class SocketHandler:
 
     def receive(self, packet: FramePacket) -> None:
         """Send a frame to our node."""
-        self._told(packet, self.link)
+        self._on_received(packet, self.link)
         assert isinstance(packet.frame, bytes), "processes send bytes"
         self._unsent.append(packet.frame)
         self._came.set()
@@ -136,13 +136,13 @@ class Proxies:
         engine: LiveEngine,
         links: Links,
         nursery: trio.Nursery,
-        told: Callable[[FramePacket, ProcessLink], None],
+        on_received: Callable[[FramePacket, ProcessLink], None],
     ) -> None:
         self._addresses = addresses
         self._engine = engine
         self._links = links
         self._nursery = nursery
-        self._told = told
+        self._on_received = on_received
         self._lives: dict[int, Callable[[], int]] = {}
 
     def add(self, node: int, life: Callable[[], int]) -> None:
@@ -172,14 +172,14 @@ class Proxies:
             close_at_once(stream)
             return
         self._engine.sync()
-        handler = SocketHandler(self._engine, self._told)
+        handler = SocketHandler(self._engine, self._on_received)
         handler.link.life = self._lives[source]()
         handler.end = self._links.dial(source, target, handler)
         await handler.serve(stream)
 
     def _handler_for(self, end: End) -> SocketHandler:
         """The other half of a connection: to the node that was dialled."""
-        handler = SocketHandler(self._engine, self._told)
+        handler = SocketHandler(self._engine, self._on_received)
         handler.end = end
         self._nursery.start_soon(self._go_on, handler, end.far.node, end.node)
         return handler
