@@ -85,6 +85,26 @@ def _is_plural(value: ast.expr, after: ast.expr) -> bool:
     return (is_number or is_length) and bool(_PLURAL.match(str(after.value)))
 
 
+_NO_TERMS: Final = frozenset({"told", "said", "heard", "given", "tells", "hears", "says"})
+_PROMISED: Final = {
+    "plans.py": {"says"},  # a key of the API
+    "messages.py": {"told", "said"},  # recorded frames have them
+}
+
+
+@every_file
+def test_names_are_terms_and_no_participles_of_telling(path: Path) -> None:
+    """A reply, a report, a row or a value, not what is told, said or given."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                found.add(name.strip("_"))
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name.strip("_"))
+    assert found & _NO_TERMS <= _PROMISED.get(path.name, set())
+
+
 @every_file
 def test_what_has_a_length_says_whether_it_is_true(path: Path) -> None:
     """The compiled form asks `__bool__` alone of a value that may be None."""

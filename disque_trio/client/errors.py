@@ -181,9 +181,9 @@ def lost(where: str, error: OSError | None, *, has_answered: bool, has_tls: bool
     )
 
 
-def ended(where: str, said: Failure) -> ConnectionFailedError:
+def ended(where: str, reply: Failure) -> ConnectionFailedError:
     """The error of a connection that the node ended in place of serving it."""
-    text = said.text.decode(errors="backslashreplace")
+    text = reply.text.decode(errors="backslashreplace")
     return ConnectionFailedError(f"{where} ends the connection: {text}", is_there=True)
 
 

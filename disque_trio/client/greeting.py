@@ -65,10 +65,10 @@ class Greeting:
         """Why the connection has ended before the greeting was over. A node that has no place for a
         client, or serves its own machine only, says so in place of the first reply."""
         match error.replies:
-            case [Failure() as said]:
-                told = refused(said, "HELLO")
-                is_of_node = isinstance(told, AuthenticationError)
-                return _of_node(told, address) if is_of_node else ended(str(address), said)
+            case [Failure() as reply]:
+                refusal = refused(reply, "HELLO")
+                is_of_node = isinstance(refusal, AuthenticationError)
+                return _of_node(refusal, address) if is_of_node else ended(str(address), reply)
         return error.before_the_request()
 
 

@@ -160,13 +160,13 @@ def _harmless() -> Iterator[None]:
 def _note(span: Span, kind: str, error: BaseException) -> None:
     """As `Span.record_exception`, which raises if the error cannot say what it is."""
     text = describing.escaped(describing.text_of(error))
-    told = {
+    details = {
         "exception.type": kind,
         "exception.message": text,
         "exception.stacktrace": describing.escaped(describing.trace_of(error)),
     }
     span.set_attribute("error.type", kind)
-    span.add_event("exception", told)
+    span.add_event("exception", details)
     span.set_status(Status(StatusCode.ERROR, text))
 
 

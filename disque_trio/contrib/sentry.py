@@ -73,8 +73,8 @@ class _Watch:
             span.set_data("messaging.message.id", adding.key)
             span.set_data("messaging.destination.name", adding.queue)
             values = sentry_sdk.get_traceparent(), sentry_sdk.get_baggage()
-            told = zip(_HEADERS, values, strict=True)
-            adding.headers.update({name: value for name, value in told if value})
+            pairs = zip(_HEADERS, values, strict=True)
+            adding.headers.update({name: value for name, value in pairs if value})
 
     async def run(self, job: Job[Any], inner: Inner) -> object:
         """A run of a job, with a scope of its own."""

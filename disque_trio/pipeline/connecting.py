@@ -50,8 +50,8 @@ def connected(where: str | int, secret: str | None) -> socket.socket:
     is_six = os.environ.get("SPARK_PREFER_IPV6", "").lower() == "true"
     connection = socket.socket(socket.AF_INET6 if is_six else socket.AF_INET)
     connection.connect(("::1" if is_six else "127.0.0.1", where))
-    said = (secret or "").encode()
-    connection.sendall(len(said).to_bytes(_SIZE) + said)
+    encoded = (secret or "").encode()
+    connection.sendall(len(encoded).to_bytes(_SIZE) + encoded)
     reply = _read(connection, int.from_bytes(_read(connection, _SIZE)))
     if reply != b"ok":
         raise ConnectionError(f"Spark at port {where} answers the secret with {reply!r}, not ok")

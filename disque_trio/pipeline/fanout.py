@@ -84,13 +84,13 @@ class Fanout:
         """Start as many pieces as there is room for."""
         processors = self.processors
         room = min(MOST, processors + max(1, int(processors * _AHEAD))) - under_way
-        given = 0
-        while given < room and (piece := next(rest, None)) is not None:
+        sent = 0
+        while sent < room and (piece := next(rest, None)) is not None:
             future = threads.submit(self._run, work, piece)
             self._running.add(future)
             future.add_done_callback(self._running.discard)
-            given += 1
-        return given
+            sent += 1
+        return sent
 
     def _run(self, work: Callable[[Piece], Outcome], piece: Piece) -> None:
         """In a thread: one piece from beginning to end."""

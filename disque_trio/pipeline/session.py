@@ -142,9 +142,9 @@ def first_line(error: BaseException) -> str:
             return line
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # Py4J begins with a line about itself.
-    told = [line for line in lines if not line.startswith(("An error occurred while", ":"))]
+    messages = [line for line in lines if not line.startswith(("An error occurred while", ":"))]
     causes = [line.lstrip(": ") for line in lines if line.startswith(":")]
-    return next(iter(causes or told), type(error).__name__)
+    return next(iter(causes or messages), type(error).__name__)
 
 
 def why(error: BaseException, what: str) -> str:

@@ -67,7 +67,7 @@ class Link:
     _scope: anyio.CancelScope = attrs.field(init=False, factory=anyio.CancelScope)
     _is_closing: bool = attrs.field(init=False, default=False)
     _has_answered: bool = attrs.field(init=False, default=False)
-    _said: Failure | None = attrs.field(init=False, default=None)
+    _refusal: Failure | None = attrs.field(init=False, default=None)
     """The last reply to the greeting, if that is an error."""
     _error: ConnectionFailedError | None = attrs.field(init=False, default=None)
     _fd: int | None = attrs.field(init=False, default=None)
@@ -192,9 +192,9 @@ class Link:
         count = min(len(replies), len(self._greeting))
         for reply in replies[:count]:
             word = self._greeting.popleft()
-            self._has_answered, self._said = True, None
+            self._has_answered, self._refusal = True, None
             if isinstance(reply, Failure):
-                self._said = reply
+                self._refusal = reply
                 self._look_for_refusals([reply])
             elif word == b"HELLO":
                 self.listener.greeted(self, reply)
@@ -206,9 +206,9 @@ class Link:
                 self.listener.refused(self, reply.text.decode(errors="backslashreplace"))
 
     def _fail(self, error: BaseException | None) -> None:
-        if self._error is None and self._greeting and self._said is not None:
+        if self._error is None and self._greeting and self._refusal is not None:
             # A node that has no place for a client says so in place of the first reply.
-            self._error = ended(str(self.address), self._said)
+            self._error = ended(str(self.address), self._refusal)
         if self._error is None:
             self._error = lost(
                 str(self.address),

@@ -75,11 +75,11 @@ class Backend(api.backends.BaseTaskBackend):
         is_async = iscoroutinefunction(task.func)
         name = task.queue_name if (task.queue_name, is_async) in self._tasks else self._any_queue
         prepared = self._tasks[name, is_async].using(**_options(task), **self._findable())
-        given = task.module_path, self.alias, known.args, known.kwargs
+        call = task.module_path, self.alias, known.args, known.kwargs
         if self._outbox is None:
-            key = prepared.blocking.enqueue(*given).key
+            key = prepared.blocking.enqueue(*call).key
         else:
-            [key] = outbox.add(prepared.call(*given), using=self._outbox)
+            [key] = outbox.add(prepared.call(*call), using=self._outbox)
         result = result_of(task, key, args, kwargs)
         api.signals.task_enqueued.send(type(self), task_result=result)
         return result

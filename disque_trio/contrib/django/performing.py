@@ -52,7 +52,7 @@ def perform(job: Job[Any], path: str, alias: str, args: list[Any], kwargs: dict[
             run.ended(error)
             raise
         run.ended()
-        return run.told(value)
+        return run.record(value)
     finally:
         close_old_connections()
 
@@ -74,7 +74,7 @@ async def perform_async(
             await in_thread(run.ended)(error)
             raise
         await in_thread(run.ended)()
-        return run.told(value)
+        return run.record(value)
     finally:
         await in_thread(close_old_connections)()
 
@@ -117,7 +117,7 @@ class _Run:
         """The return value as JSON has it, if it is wanted. Raises `TypeError` for what is none."""
         return codec.plain(value) if "result_ttl" in self._job.headers else None
 
-    def told(self, value: Any) -> dict[str, Any]:
+    def record(self, value: Any) -> dict[str, Any]:
         """What nodes keep: the job is gone then, with what it was enqueued with."""
         return {
             "path": self._path,

@@ -28,26 +28,26 @@ _STATUSES: Final[Mapping[str, str]] = {"leased": "RUNNING", "dead": "FAILED", "d
 def result_by(app: App[Any], task: Task[..., Any], handle: BlockingJobHandle, key: str) -> Any:
     """The result of a job of one of the backend's tasks. Raises `TaskResultDoesNotExist`."""
     status = handle.status()
-    told = _kept(handle) if status.state == "done" else _given(app, task, handle.id)
-    if told is None:
+    record = _kept(handle) if status.state == "done" else _called(app, task, handle.id)
+    if record is None:
         raise missing(key)
-    began = _time(told.get("started") or status.since)
+    began = _time(record.get("started") or status.since)
     found = result_of(
-        import_string(told["path"]).using(
-            queue_name=task.definition.options.queue, backend=told["alias"]
+        import_string(record["path"]).using(
+            queue_name=task.definition.options.queue, backend=record["alias"]
         ),
         key,
-        told["args"],
-        told["kwargs"],
+        record["args"],
+        record["kwargs"],
         status=api.base.TaskResultStatus(_STATUSES.get(status.state, "READY")),
         enqueued_at=_time(status.added_at),
         started_at=began,
         last_attempted_at=began,
-        finished_at=_time(told.get("finished") or status.ended_at),
+        finished_at=_time(record.get("finished") or status.ended_at),
         errors=_errors(status),
-        worker_ids=list(told.get("workers") or filter(None, [status.worker])),
+        worker_ids=list(record.get("workers") or filter(None, [status.worker])),
     )
-    object.__setattr__(found, "_return_value", told.get("value"))
+    object.__setattr__(found, "_return_value", record.get("value"))
     return found
 
 
@@ -65,7 +65,7 @@ def _kept(handle: BlockingJobHandle) -> Mapping[str, Any] | None:
     return kept
 
 
-def _given(app: App[Any], task: Task[..., Any], id: str) -> Mapping[str, Any] | None:
+def _called(app: App[Any], task: Task[..., Any], id: str) -> Mapping[str, Any] | None:
     """What a job that has not succeeded was enqueued with; None if it is gone."""
     found = finished(Jobs(InSteps(app.blocking.client)).find(id))
     for copy in found.items:

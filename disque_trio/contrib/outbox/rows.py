@@ -91,13 +91,13 @@ def _row(request: Request[Any], options: Options) -> Row:
     kept |= {name: request.headers[name] for name in ("unique", "keep") if name in request.headers}
     if options.key:  # other jobs may have the same one
         kept["once"] = runtime().new_key()
-    told = {name: value for name, value in kept.items() if value is not None}
+    chosen = {name: value for name, value in kept.items() if value is not None}
     return Row(
         key=request.key,
         task=request.task,
         queue=request.queue,
         body=request.command.words[2],
-        options=codec.write(told, "json").decode(),
+        options=codec.write(chosen, "json").decode(),
         created_at=now,
         due_at=now + delay if delay else 0.0,
     )

@@ -107,6 +107,6 @@ class _Transaction:
 
     def failed(self, row: Row) -> None:
         """Write why it was not added."""
-        told = {"attempts": row.attempts, "next_at": row.next_at, "error": row.error}
-        query = sql.update(self.table).where(self.table.c.id == row.id).values(**told)
+        changes = {"attempts": row.attempts, "next_at": row.next_at, "error": row.error}
+        query = sql.update(self.table).where(self.table.c.id == row.id).values(**changes)
         self.connection.execute(query)

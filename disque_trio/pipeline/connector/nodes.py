@@ -188,11 +188,13 @@ class Nodes:
 
 
 def _on_password(address: Address, error: AuthenticationError) -> str:
-    said = f"{error.code} {error.text}"
+    refusal = f"{error.code} {error.text}"
     if error.command == "AUTH":
-        return f"{address} refuses the password: {said}; see the options password and passwordFile"
+        return (
+            f"{address} refuses the password: {refusal}; see the options password and passwordFile"
+        )
     return (
-        f"{address} lets nobody in without a password: {said}; "
+        f"{address} lets nobody in without a password: {refusal}; "
         "give the option password or passwordFile"
     )
 

@@ -184,11 +184,11 @@ class Sink:
     timeout_ms: int
 
 
-def check_names(given: Mapping[str, str], use: str) -> None:
+def check_names(raw: Mapping[str, str], use: str) -> None:
     """Raises `OptionError` for an unknown option, or one that does not apply to this use."""
-    if "provider" in given:  # among the properties of a table in Spark's catalog
+    if "provider" in raw:  # among the properties of a table in Spark's catalog
         raise OptionError(_CATALOG)
-    for name in given:
+    for name in raw:
         if name.lower() in _SPARKS:
             continue
         if option := _KNOWN.get(name.lower()):
@@ -203,23 +203,23 @@ def check_names(given: Mapping[str, str], use: str) -> None:
         raise OptionError(f"there is no option {name!r}{unknown.hint(name, _NAMES)}")
 
 
-def check_read(given: Mapping[str, str]) -> None:
+def check_read(raw: Mapping[str, str]) -> None:
     """Raises `OptionError` for what is wrong however it is read, as a stream or as a table: Spark
     does not say which when it asks for the schema.
     """
-    link(given)
-    options = (_KNOWN.get(name.lower()) for name in given)
+    link(raw)
+    options = (_KNOWN.get(name.lower()) for name in raw)
     if any(option is not None and option.uses == "scan" for option in options):
-        check_names(given, "scan")
-        scan(given)
+        check_names(raw, "scan")
+        scan(raw)
     else:
-        check_names(given, "stream")
-        stream({"queue": _ANY, **given})
+        check_names(raw, "stream")
+        stream({"queue": _ANY, **raw})
 
 
-def link(given: Mapping[str, str]) -> Link:
+def link(raw: Mapping[str, str]) -> Link:
     """The options that all uses share."""
-    values = _Values(given)
+    values = _Values(raw)
     tls = _tls(values)
     password, password_file = values.text("password"), values.text("passwordFile")
     if password and password_file:
@@ -234,9 +234,9 @@ def link(given: Mapping[str, str]) -> Link:
     )
 
 
-def stream(given: Mapping[str, str]) -> Stream:
+def stream(raw: Mapping[str, str]) -> Stream:
     """The options of a streaming read."""
-    values = _Values(given)
+    values = _Values(raw)
     return Stream(
         queue=values.needed("queue", "which queue shall be read?"),
         max_jobs=values.count("maxJobsPerTrigger", 1, _MOST_JOBS),
@@ -249,9 +249,9 @@ def stream(given: Mapping[str, str]) -> Stream:
     )
 
 
-def scan(given: Mapping[str, str]) -> Scan:
+def scan(raw: Mapping[str, str]) -> Scan:
     """The options of a batch read."""
-    values = _Values(given)
+    values = _Values(raw)
     states = tuple(word.strip().lower() for word in values.text("state").split(",") if word.strip())
     for state in states:
         if state not in (*STATES, BACKING_OFF):
@@ -260,9 +260,9 @@ def scan(given: Mapping[str, str]) -> Scan:
     return Scan(queue=values.text("queue"), states=states)
 
 
-def sink(given: Mapping[str, str]) -> Sink:
+def sink(raw: Mapping[str, str]) -> Sink:
     """The options of a write, batch or stream."""
-    values = _Values(given)
+    values = _Values(raw)
     ttl = joboptions.BY_WORD[b"TTL"]
     ttl_s = values.count("ttl", ttl.least, ttl.most)
     hold_s = values.count("hold", 0, LONGEST_S)
@@ -311,14 +311,14 @@ def _write_id(values: "_Values") -> str:
 class _Values:
     """Options by their documented names, with defaults."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = {name.lower(): value for name, value in given.items()}
+    def __init__(self, raw: Mapping[str, str]) -> None:
+        self._raw = {name.lower(): value for name, value in raw.items()}
 
     def has(self, name: str) -> bool:
-        return bool(self._given.get(name.lower()))
+        return bool(self._raw.get(name.lower()))
 
     def text(self, name: str) -> str:
-        return self._given.get(name.lower()) or _KNOWN[name.lower()].default
+        return self._raw.get(name.lower()) or _KNOWN[name.lower()].default
 
     def needed(self, name: str, question: str) -> str:
         if not self.has(name):

@@ -45,9 +45,9 @@ class CopiesTable(DataSourceReader):
             if not self._take(each):
                 yield each
 
-    def _take(self, given: Filter) -> bool:
+    def _take(self, condition: Filter) -> bool:
         """Leave a filter to the nodes, if they can do it. A backslash may stand for other bytes."""
-        match given:
+        match condition:
             case EqualTo(("queue",), str(name)) if (
                 not self._scan.queue and "\\" not in name and name
             ):

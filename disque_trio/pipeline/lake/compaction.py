@@ -43,7 +43,7 @@ def compact(lake: Lake, *, grace_s: float = GRACE_S) -> Tidied:
     version = lake.now()
     for parts in _partitions(version.parts):
         _merge(lake, parts)
-    with lake.said():
+    with lake.explained():
         table = lake.now().table
         options: Any = {"enforce_retention_duration": False, "full": True}
         old = table.vacuum(math.ceil(grace_s / 3_600), **options)  # some are gone long ago
@@ -69,7 +69,7 @@ def _merge(lake: Lake, parts: Sequence[Part]) -> None:
     keys = [(name, "=", text) for name, text in parts[0].keys.items() if text is not None]
     small = sum(part.size for part in parts if part.size < LARGE)
     options: Any = {"partition_filters": keys, "target_size": LARGE, "writer_properties": _WRITING}
-    with lake.said():
+    with lake.explained():
         optimize = lake.now().table.optimize
         try:
             if parts[0].table == "rows" and small > _SHARE * sum(part.size for part in parts):

@@ -251,15 +251,15 @@ def day_of(days: int) -> str | None:
 def reason(error: Exception) -> str:
     """What went wrong on one line, as the operating system or the object store says it if it was
     asked."""
-    said = getattr(error, "strerror", None) or _COLOURS.sub("", str(error))
-    if message := _MESSAGE.search(said):
-        said = message[1]
-    if _METADATA in said:
+    text = getattr(error, "strerror", None) or _COLOURS.sub("", str(error))
+    if message := _MESSAGE.search(text):
+        text = message[1]
+    if _METADATA in text:
         return (
             "found no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; "
             "~/.aws is read with AWS_FORCE_CREDENTIAL_LOAD=true"
         )
-    return ": ".join(filter(None, (line.strip(" ↳") for line in said.splitlines())))
+    return ": ".join(filter(None, (line.strip(" ↳") for line in text.splitlines())))
 
 
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")

@@ -69,7 +69,7 @@ class Lake(LakeFiles):
         lake = cls(path)
         if is_local(path) and Path(path, upgrade.HEAD).exists():
             upgrade.upgrade(lake, lake.fill)
-        with lake.said():
+        with lake.explained():
             if not DeltaTable.is_deltatable(path):
                 if not create:
                     raise no_lake(path)
@@ -105,7 +105,7 @@ class Lake(LakeFiles):
         return self.snapshot()
 
     @contextmanager
-    def said(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
         """Raise what Delta and the storage say as `LakeError`."""
         try:
             yield
@@ -117,7 +117,7 @@ class Lake(LakeFiles):
     def _checked(self) -> DeltaTable:
         """The table. Its parts are read as they are, so no feature may say that some of their rows
         do not count, or that their columns have other names."""
-        with self.said():
+        with self.explained():
             table = DeltaTable(self.path)
             protocol, facts = table.protocol(), table.metadata()
         if (facts.name, facts.description) != (_NAME, _LAYOUT):
@@ -137,7 +137,7 @@ class Lake(LakeFiles):
     def now(self) -> Version:
         """The lake as it is now. Raises `LakeError`, also if a part is not there."""
         table = self._checked()
-        with self.said():
+        with self.explained():
             found = pa.table(table.get_add_actions())
             in_order = found.sort_by([("modification_time", "ascending"), ("path", "ascending")])
             columns = [in_order[each].to_pylist() for each in _COLUMNS]
@@ -186,7 +186,7 @@ class Lake(LakeFiles):
             AddAction(part.path, part.size, part.keys, now, True, part.stats) for part in parts
         ]
         marks = [Transaction(doing, over.table.version() + 1)] if doing else None
-        with self.said():
+        with self.explained():
             try:
                 over.table.create_write_transaction(
                     actions, "append", whole(), list(PARTITIONS),

@@ -58,12 +58,12 @@ class Line:
     dash: tuple[int, ...] = ()
 
 
-def draw(chart: Spec, says: str) -> str:
+def draw(chart: Spec, label: str) -> str:
     """The SVG of a chart. `says` is its text alternative."""
     fit = {} if "vconcat" in chart else {"width": WIDE, "autosize": _FIT}
     whole = json.dumps({**fit, **chart, "config": _CONFIG})
     drawn = _QUIET.sub("", vl_convert.vegalite_to_svg(whole, vl_version=_VEGA_LITE))
-    named = f'<svg role="img" aria-label="{html.escape(says)}"'
+    named = f'<svg role="img" aria-label="{html.escape(label)}"'
     return _ROOT.sub(lambda root: f"{named} {root[1]}>", drawn)
 
 

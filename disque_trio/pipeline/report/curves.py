@@ -48,9 +48,9 @@ _COLOURS: Final = {
 }
 
 
-def unseen(told: ReportFacts) -> str:
+def unseen(facts: ReportFacts) -> str:
     """Undelivered jobs over time."""
-    curves = [curve for curve in told.unseen if any(value for _, value in curve.points)]
+    curves = [curve for curve in facts.unseen if any(value for _, value in curve.points)]
     if not curves:
         return ""
     chosen = sorted(curves, key=lambda curve: -max(value for _, value in curve.points))
@@ -77,11 +77,11 @@ def _unseen_plot(curve: Curve) -> str:
     if healed is not None and healed <= last:
         parts.append(charts.mark_at(healed / size, "healed", is_late=healed > 0.6 * last))
     most = max(value for _, value in curve.points)
-    says = (
+    label = (
         f"unseen jobs of {curve.scenario} over {last / size:.3g} {unit}: "
         f"{most:,.3g} at most, {curve.left / curve.runs:,.3g} at the end"
     )
-    drawing = charts.draw(charts.layers(*parts), says)
+    drawing = charts.draw(charts.layers(*parts), label)
     return figure(curve.scenario, f"{counted(curve.runs, 'run')} · {_end(curve)}", drawing)
 
 
@@ -94,10 +94,10 @@ def _end(curve: Curve) -> str:
     return '<span class="good">none left</span>'
 
 
-def latency(told: ReportFacts) -> str:
+def latency(facts: ReportFacts) -> str:
     """Percentiles of the time from stage to stage."""
     by_scenario: dict[str, list[Latency]] = {}
-    for each in told.latency:
+    for each in facts.latency:
         by_scenario.setdefault(each.scenario, []).append(each)
     if not by_scenario:
         return ""
@@ -146,17 +146,17 @@ def _line(each: Latency) -> Line:
     return Line(colour, list(zip(places, heights, strict=True)), dash)
 
 
-def stages(told: ReportFacts) -> str:
+def stages(facts: ReportFacts) -> str:
     """Where the time from ADDJOB to the ack goes."""
-    if not told.stages:
+    if not facts.stages:
         return ""
     drawing = charts.draw(
-        _stages_chart(told.stages), "the shares of each stage, which the table has as times"
+        _stages_chart(facts.stages), "the shares of each stage, which the table has as times"
     )
     figures = table(
         "mean time of jobs by stage",
         ("scenario", "number:jobs", "number:whole", *(f"number:{name}" for name in STAGES)),
-        (_stages_row(row) for row in told.stages),
+        (_stages_row(row) for row in facts.stages),
     )
     return section(
         "Where the time goes",

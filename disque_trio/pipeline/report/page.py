@@ -14,49 +14,49 @@ from disque_trio.sim.picture import html_page
 _STYLE: Final = resources.files("disque_trio.pipeline.report") / "page.css"
 
 
-def render(told: ReportFacts, rerun: Rerun = lambda *_: "") -> str:
+def render(facts: ReportFacts, rerun: Rerun = lambda *_: "") -> str:
     """The whole page."""
     parts = (
-        _head(told),
-        tables.failures(told, rerun),
-        tables.missed(told),
-        tables.violations(told),
-        trends.trends(told),
-        curves.stages(told),
-        curves.unseen(told),
-        curves.latency(told),
-        tables.duplicates(told),
-        tables.coverage(told),
-        tables.cost(told, rerun),
+        _head(facts),
+        tables.failures(facts, rerun),
+        tables.missed(facts),
+        tables.violations(facts),
+        trends.trends(facts),
+        curves.stages(facts),
+        curves.unseen(facts),
+        curves.latency(facts),
+        tables.duplicates(facts),
+        tables.coverage(facts),
+        tables.cost(facts, rerun),
     )
     body = "\n".join(part for part in parts if part)
     return html_page.html_page(
-        f"Report on {_name(told.lake)}", html_page.dark() + html_page.text(_STYLE), body
+        f"Report on {_name(facts.lake)}", html_page.dark() + html_page.text(_STYLE), body
     )
 
 
 # The head.
 
 
-def _head(told: ReportFacts) -> str:
-    seeds = sum(row["seeds"] for row in told.seeds)
-    failed = sum(row["failed"] for row in told.seeds)
+def _head(facts: ReportFacts) -> str:
+    seeds = sum(row["seeds"] for row in facts.seeds)
+    failed = sum(row["failed"] for row in facts.seeds)
     kind, word = ("fail", f"{failed:,} FAILED") if failed else ("pass", "PASSED")
     if not seeds:
-        kind, word = "", "NO SWEEP" if told.rows else "EMPTY LAKE"
-    figures = list(_figures(told, seeds, failed))
+        kind, word = "", "NO SWEEP" if facts.rows else "EMPTY LAKE"
+    figures = list(_figures(facts, seeds, failed))
     shown = "".join(
         f'<div class="{css}"><b>{value}</b>{html.escape(name)}</div>'
         for name, value, css in figures
     )
-    empty = "" if not told.is_empty else (
+    empty = "" if not facts.is_empty else (
         "<p>There is nothing in this lake yet. <code>disque-trio pipeline ingest LAKE FILE…</code> "
         "takes in traces, and <code>disque-trio sim sweep … --lake LAKE</code> a sweep.</p>"
     )  # fmt: skip
     return (
         f'<header><div class="verdict {kind}">{word}</div>'
-        f'<h1 title="{html.escape(told.lake)}">{html.escape(_name(told.lake))}</h1>'
-        f"{trends.swept(told.seeds)}"
+        f'<h1 title="{html.escape(facts.lake)}">{html.escape(_name(facts.lake))}</h1>'
+        f"{trends.swept(facts.seeds)}"
         f'<div class="figures">{shown}{empty}</div></header>'
     )
 
@@ -66,10 +66,10 @@ def _name(lake: str) -> str:
     return lake.rstrip("/").rpartition("/")[2] or lake
 
 
-def _figures(told: ReportFacts, seeds: int, failed: int) -> Iterable[tuple[str, str, str]]:
+def _figures(facts: ReportFacts, seeds: int, failed: int) -> Iterable[tuple[str, str, str]]:
     if seeds:
         total = {
-            name: sum(row[name] or 0 for row in told.seeds)
+            name: sum(row[name] or 0 for row in facts.seeds)
             for name in ("jobs", "deliveries", "lost", "duplicates", "simulated", "seconds")
         }
         yield "seeds", f"{seeds:,}", ""
@@ -81,11 +81,11 @@ def _figures(told: ReportFacts, seeds: int, failed: int) -> Iterable[tuple[str, 
         yield "simulated", _duration(total["simulated"]), ""
         yield "of a processor", _duration(total["seconds"]), ""
         yield "for each seed", f"{1e3 * total['seconds'] / seeds:,.0f} ms", ""
-    if told.rows:
-        yield "trace rows", short(told.rows), ""
-        runs = f"traced runs, {told.live} live" if told.live else "traced runs"
-        yield runs, f"{told.runs:,}", ""
-        yield "jobs in traces", f"{told.added:,}", ""
+    if facts.rows:
+        yield "trace rows", short(facts.rows), ""
+        runs = f"traced runs, {facts.live} live" if facts.live else "traced runs"
+        yield runs, f"{facts.runs:,}", ""
+        yield "jobs in traces", f"{facts.added:,}", ""
 
 
 def _duration(seconds: float) -> str:

@@ -27,11 +27,11 @@ _COLOURS: Final = (
 )
 
 
-def failures(told: ReportFacts, rerun: Rerun) -> str:
+def failures(facts: ReportFacts, rerun: Rerun) -> str:
     """What was violated, and how to see it again."""
-    if not told.seeds:
+    if not facts.seeds:
         return ""
-    if not told.failures:
+    if not facts.failures:
         return section("Failures by property", "No seed has violated any property.", "")
     firsts = table(
         "failures by property",
@@ -39,9 +39,9 @@ def failures(told: ReportFacts, rerun: Rerun) -> str:
             "property", "text:which says", "scenario", "code", "number:seeds", "number:first",
             "text:the finding of the checker", "text:run it again",
         ),
-        (_failure(row, rerun) for row in told.failures[:_LISTED_MOST]),
+        (_failure(row, rerun) for row in facts.failures[:_LISTED_MOST]),
     )  # fmt: skip
-    more = len(told.failures) - _LISTED_MOST
+    more = len(facts.failures) - _LISTED_MOST
     rest = f" {more} with fewer seeds are left out." if more > 0 else ""
     return section(
         "Failures by property",
@@ -63,9 +63,9 @@ def _failure(row: Facts, rerun: Rerun) -> list[str]:
     ]
 
 
-def missed(told: ReportFacts) -> str:
+def missed(facts: ReportFacts) -> str:
     """Marks that no seed has hit."""
-    if not told.missed:
+    if not facts.missed:
         return ""
     return section(
         "Not seen",
@@ -76,7 +76,7 @@ def missed(told: ReportFacts) -> str:
             ("scenario", "number:seeds", "text:marks"),
             (
                 [html.escape(scenario), f"{seeds:,}", html.escape(", ".join(marks))]
-                for scenario, seeds, marks in told.missed
+                for scenario, seeds, marks in facts.missed
             ),
         ),
     )
@@ -91,9 +91,9 @@ def _command(command: str) -> str:
     return f'<code class="command">{words}</code>' if command else "–"
 
 
-def violations(told: ReportFacts) -> str:
+def violations(facts: ReportFacts) -> str:
     """What the judge finds in traces that no sweep has judged."""
-    if not told.violations:
+    if not facts.violations:
         return ""
     return section(
         "Violations in ingested traces",
@@ -116,7 +116,7 @@ def violations(told: ReportFacts) -> str:
                     str(row["seed"]),
                     html.escape(row["text"]),
                 ]
-                for row in told.violations
+                for row in facts.violations
             ),
         ),
     )
@@ -125,12 +125,12 @@ def violations(told: ReportFacts) -> str:
 # Duplicates.
 
 
-def duplicates(told: ReportFacts) -> str:
+def duplicates(facts: ReportFacts) -> str:
     """By scenario and cause, and by kind of fault and cause."""
-    if not told.causes:
+    if not facts.causes:
         return ""
-    by_scenario = {(row["scenario"], row["cause"]): row["per_million"] or 0 for row in told.causes}
-    by_family = {(row["family"], row["cause"]): row["per_million"] or 0 for row in told.families}
+    by_scenario = {(row["scenario"], row["cause"]): row["per_million"] or 0 for row in facts.causes}
+    by_family = {(row["family"], row["cause"]): row["per_million"] or 0 for row in facts.families}
     causes = _causes({**by_scenario, **by_family})
     meanings = "; ".join(f"{cause} {CAUSES[cause]}" for cause in causes)
     whole = section(
@@ -138,9 +138,9 @@ def duplicates(told: ReportFacts) -> str:
         f"{_COLOURS} {html.escape(meanings)}.",
         _rates("scenario", sorted({name for name, _ in by_scenario}), by_scenario, causes),
     )
-    if not told.families:
+    if not facts.families:
         return whole
-    seeds = {row["family"]: f"{row['seeds']:,}" for row in told.families}
+    seeds = {row["family"]: f"{row['seeds']:,}" for row in facts.families}
     order = [name for name in (*FAMILIES, NO_FAULT) if name in seeds]
     return whole + section(
         "Duplicates per million jobs, by kind of fault",
@@ -187,11 +187,11 @@ def _rate(value: float, largest: float, cause: str) -> str:
 # Coverage.
 
 
-def coverage(told: ReportFacts) -> str:
+def coverage(facts: ReportFacts) -> str:
     """Which message met which state of its job."""
-    if not told.coverage:
+    if not facts.coverage:
         return ""
-    found = {(row["message"], row["state"]): row["times"] for row in told.coverage}
+    found = {(row["message"], row["state"]): row["times"] for row in facts.coverage}
     largest = max(found.values())
     states = [*_STATES, *sorted({state for _, state in found} - set(_STATES))]
     messages = [*_ABOUT_JOBS, *sorted({message for message, _ in found} - set(_ABOUT_JOBS))]
@@ -224,10 +224,10 @@ def _cell(value: int, largest: int) -> str:
 # Cost.
 
 
-def cost(told: ReportFacts, rerun: Rerun) -> str:
+def cost(facts: ReportFacts, rerun: Rerun) -> str:
     """What a seed of each scenario costs."""
     by_scenario: dict[str, list[Facts]] = {}
-    for row in told.seeds:
+    for row in facts.seeds:
         by_scenario.setdefault(row["scenario"], []).append(row)
     if not by_scenario:
         return ""

@@ -33,8 +33,8 @@ def swept(seeds: Sequence[Facts]) -> str:
     in_order = sorted(seeds, key=lambda row: row["since"])
     code = dict.fromkeys(row["commit"][:10] for row in in_order if row["commit"])
     what = [*_scenarios(seeds), *(["code " + ", ".join(code)] if code else [])]
-    says = f"Swept from {_time(since)} to {_time(until)} UTC: {'; '.join(what)}."
-    return f"<p>{html.escape(says)}</p>"
+    label = f"Swept from {_time(since)} to {_time(until)} UTC: {'; '.join(what)}."
+    return f"<p>{html.escape(label)}</p>"
 
 
 def _scenarios(seeds: Sequence[Facts]) -> Iterator[str]:
@@ -47,10 +47,10 @@ def _scenarios(seeds: Sequence[Facts]) -> Iterator[str]:
         yield counted(len(names) - _NAMED_MOST, "other scenario")
 
 
-def trends(told: ReportFacts) -> str:
+def trends(facts: ReportFacts) -> str:
     """Failures, duplicates and cost of each scenario that was swept more than once."""
     by_scenario: dict[str, list[Facts]] = {}
-    for row in sorted(told.seeds, key=lambda row: (row["scenario"], row["since"])):
+    for row in sorted(facts.seeds, key=lambda row: (row["scenario"], row["since"])):
         by_scenario.setdefault(row["scenario"], []).append(row)
     again = {name: rows[-_LATEST:] for name, rows in by_scenario.items() if len(rows) > 1}
     if not again:
@@ -96,8 +96,8 @@ def _figure(name: str, rows: Sequence[Facts]) -> str:
     kind = "bad" if failed else "good"
     parts = counted(len(rows), "sweep"), counted(seeds, "seed")
     more = f'{" · ".join(parts)} · <span class="{kind}">{failed:,} failed</span>'
-    says = f"{name} from sweep to sweep: seeds that failed, duplicates, and cost; see the table"
-    return figure(name, more, charts.draw(_chart(rows), says))
+    label = f"{name} from sweep to sweep: seeds that failed, duplicates, and cost; see the table"
+    return figure(name, more, charts.draw(_chart(rows), label))
 
 
 def _chart(rows: Sequence[Facts]) -> charts.Spec:

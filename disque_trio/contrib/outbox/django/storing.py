@@ -17,8 +17,8 @@ _NAMES = tuple(field.name for field in attrs.fields(Row))
 def add(calls: Iterable[Call[Any]], using: str) -> list[str]:
     """Write rows; the keys of their jobs."""
     rows = rows_of(calls)
-    told = [attrs.asdict(row, filter=attrs.filters.exclude("id")) for row in rows]
-    OutboxRow.objects.using(using).bulk_create([OutboxRow(**each) for each in told])
+    fields = [attrs.asdict(row, filter=attrs.filters.exclude("id")) for row in rows]
+    OutboxRow.objects.using(using).bulk_create([OutboxRow(**each) for each in fields])
     return [row.key for row in rows]
 
 
@@ -63,5 +63,5 @@ class _Transaction:
 
     def failed(self, row: Row) -> None:
         """Write why it was not added."""
-        told = {"attempts": row.attempts, "next_at": row.next_at, "error": row.error}
-        self.all.filter(id=row.id).update(**told)
+        fields = {"attempts": row.attempts, "next_at": row.next_at, "error": row.error}
+        self.all.filter(id=row.id).update(**fields)
