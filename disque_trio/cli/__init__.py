@@ -45,7 +45,7 @@ exit code: 0 done; 1 an error reply, or no connection; 2 wrong usage; 130 interr
 
 def main(argv: list[str]) -> int:
     """Run the client; the exit code is 0, or as `--help` says."""
-    return run("cli", PROGRAM, argv)
+    return run("cli", PROGRAM, argv, is_terminable=False)
 
 
 def _main(options: Options) -> int:

@@ -37,8 +37,11 @@ class NotDoneError(Exception):
     """It cannot be done; the text says why, for the user."""
 
 
-def run(name: str, program: Program, words: Sequence[str]) -> int:
-    """Carry out `disque-trio NAME WORDS`. The exit status."""
+def run(name: str, program: Program, words: Sequence[str], *, is_terminable: bool = True) -> int:
+    """Carry out `disque-trio NAME WORDS`. The exit status. A command for which Ctrl-C is not its
+    end is not `is_terminable`: SIGTERM ends it at once."""
+    if not is_terminable:
+        return _carried_out(name, program, words)
     with _terminable() as came:
         status = _carried_out(name, program, words)
     return TERMINATED if came and status == INTERRUPTED else status

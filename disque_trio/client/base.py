@@ -53,11 +53,11 @@ class ClusterClient:
     def _patience(self, address: Address, asked: Sequence[Command[Any]]) -> float:
         """How long replies of this node to these commands may take; `math.inf` is for ever."""
         is_replaceable = self.nodes.is_replaceable(address)
-        return max(
-            each.wait_s
-            + (each.patience_s if each.patience_s and is_replaceable else self.patience_s)
-            for each in asked
-        )
+        longest = 0.0
+        for each in asked:
+            patience_s = each.patience_s if each.patience_s and is_replaceable else self.patience_s
+            longest = max(longest, each.wait_s + patience_s)
+        return longest
 
     @property
     def _greeting_s(self) -> float:

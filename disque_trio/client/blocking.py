@@ -77,16 +77,8 @@ class BlockingClient(ClusterClient):
     def run(self, command: Command[Result], *, first: Address | None = None) -> Result:
         """Run a command on the first node that supports it, and return its result
         (`Client.run`)."""
-        waited_s = 0.0
-        while True:
-            part, began = command.part(waited_s), time.monotonic()
-            result = self._run(part, first)
-            waited_s += part.wait_s
-            is_early = time.monotonic() - began < part.wait_s - EARLY_S
-            if result or is_early or waited_s >= command.wait_s:
-                return result
-
-    def _run(self, command: Command[Result], first: Address | None) -> Result:
+        if command.for_wait is not None:
+            return self._run_in_parts(command, first)
         attempts = self.nodes.attempts(
             time.monotonic(),
             is_repeatable=command.is_repeatable,
@@ -99,6 +91,16 @@ class BlockingClient(ClusterClient):
                 (reply,) = self._ask(address, [command])
                 return command.result(reply)
         raise AssertionError("a loop over nodes ends by an error")
+
+    def _run_in_parts(self, command: Command[Result], first: Address | None) -> Result:
+        waited_s = 0.0
+        while True:
+            part, began = command.part(waited_s), time.monotonic()
+            result = self.run(part, first=first)
+            waited_s += part.wait_s
+            is_early = time.monotonic() - began < part.wait_s - EARLY_S
+            if result or is_early or waited_s >= command.wait_s:
+                return result
 
     def run_all(
         self, asked: Sequence[Command[Result]], window: int = WINDOW
@@ -277,7 +279,8 @@ class BlockingClient(ClusterClient):
             introduction = greeting.meaning(replies, connection.address)
             connection.wait_at_most(self.patience_s)
         except LostError as error:
-            error.replies = replies
+            if not isinstance(error.__cause__, TimeoutError):  # else what came is not why it ends
+                error.replies = replies
             raise greeting.end(error, connection.address) from error
         except BaseException:
             connection.close()

@@ -87,16 +87,8 @@ class Client(ClusterClient):
         `RefusedError` if the node refuses the command, `NoNodeError` if no node answers, and
         `LostError` if the connection broke during a command that must not be repeated.
         """
-        waited_s = 0.0
-        while True:
-            part, began = command.part(waited_s), anyio.current_time()
-            result = await self._run(part, first)
-            waited_s += part.wait_s
-            is_early = anyio.current_time() - began < part.wait_s - EARLY_S
-            if result or is_early or waited_s >= command.wait_s:
-                return result
-
-    async def _run(self, command: Command[Result], first: Address | None) -> Result:
+        if command.for_wait is not None:
+            return await self._run_in_parts(command, first)
         attempts = self.nodes.attempts(
             anyio.current_time(),
             is_repeatable=command.is_repeatable,
@@ -109,6 +101,16 @@ class Client(ClusterClient):
                 (reply,) = await self._ask(address, [command])
                 return command.result(reply)
         raise AssertionError("a loop over nodes ends by an error")
+
+    async def _run_in_parts(self, command: Command[Result], first: Address | None) -> Result:
+        waited_s = 0.0
+        while True:
+            part, began = command.part(waited_s), anyio.current_time()
+            result = await self.run(part, first=first)
+            waited_s += part.wait_s
+            is_early = anyio.current_time() - began < part.wait_s - EARLY_S
+            if result or is_early or waited_s >= command.wait_s:
+                return result
 
     async def run_all(
         self, asked: Sequence[Command[Result]], window: int = WINDOW
@@ -220,7 +222,7 @@ class Client(ClusterClient):
         """The replies of a node. If a connection that was used before has ended unnoticed, a new
         one replaces it, except for commands that must not be repeated."""
         self._be_in_one_loop()
-        waits = any(each.wait_s and each.name != "ADDJOB" for each in asked)
+        waits = any(each.wait_s and each.words[0] != b"ADDJOB" for each in asked)
         is_repeatable = all(each.is_repeatable for each in asked)
         while True:
             link = await self._link_for(address, asked, waits=waits)
@@ -241,12 +243,14 @@ class Client(ClusterClient):
     ) -> Link:
         if waits:
             return await self._idle_link(address)
-        return await self._shared_link(address, _ADDS if asked[0].name == "ADDJOB" else _OTHERS)
+        return await self._shared_link(
+            address, _ADDS if asked[0].words[0] == b"ADDJOB" else _OTHERS
+        )
 
     async def _share(self, link: Link, asked: Sequence[Command[Result]]) -> list[Reply]:
         # Jobs that are on their way must not be lost; without a wait they are here at once.
         replies: list[Reply] = []
-        with anyio.CancelScope(shield=any(each.name == "GETJOB" for each in asked)):
+        with anyio.CancelScope(shield=any(each.words[0] == b"GETJOB" for each in asked)):
             replies += await self._sent(link, asked)
         return replies
 
@@ -271,7 +275,7 @@ class Client(ClusterClient):
 
     async def _let_go(self, link: Link, asked: Sequence[Command[Result]]) -> None:
         """The waiting task was cancelled: jobs that have arrived for it are released."""
-        if not any(each.name == "GETJOB" for each in asked):
+        if not any(each.words[0] == b"GETJOB" for each in asked):
             with anyio.CancelScope(shield=True):
                 await link.close()
             return

@@ -47,7 +47,7 @@ class Command(Generic[Result]):
     hears_failures: bool = False
     """Does `meaning` judge errors of the node, too?"""
     for_wait: "Callable[[float], Command[Result]] | None" = None
-    """The same command with another wait, if a long wait may be asked for in parts."""
+    """The same command with another wait, if this one is so long that it is asked for in parts."""
 
     @property
     def name(self) -> str:
@@ -57,8 +57,7 @@ class Command(Generic[Result]):
     def part(self, waited_s: float) -> "Command[Result]":
         """What to ask next after so much of the wait. A node that answers within `PART_S` is known
         to be alive; one that hangs would be waited for as long as the whole wait."""
-        if self.for_wait is None or self.wait_s <= PART_S:
-            return self
+        assert self.for_wait is not None
         return self.for_wait(min(self.wait_s - waited_s, PART_S))
 
     def words_for(self, known: Container[str]) -> tuple[bytes, ...]:

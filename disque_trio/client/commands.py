@@ -5,7 +5,7 @@ by its id; WORKING, NACK and RELEASE of a delivered job also send its token.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Literal, TypeVar
 
 import attrs
@@ -24,6 +24,7 @@ from disque_trio.client.records import (
     Scanned,
 )
 from disque_trio.client.refusals import RefusedError, UnsupportedError
+from disque_trio.client.settings import PART_S
 from disque_trio.statemachine import commandoptions, joboptions
 from disque_trio.statemachine.base import Reply, Status
 from disque_trio.statemachine.commandoptions import (
@@ -131,21 +132,19 @@ def getjob(
     wait = None if timeout == 0 else milliseconds(timeout)
     asked, plain, features = _before_from(count, wait, with_meta, is_tied, is_held)
     behind = (b"FROM", *behind_from(map(word, queues)))
-    return Command(
+    command = Command(
         (*asked, *behind),
         replies.jobs,
         wait_s=span(timeout),
         features=features,
         plain=(*plain, *behind),
-        for_wait=lambda wait_s: getjob(
-            *queues,
-            count=count,
-            timeout=wait_s,
-            with_meta=with_meta,
-            is_tied=is_tied,
-            is_held=is_held,
-        ),
     )
+    if command.wait_s <= PART_S:
+        return command
+    options: dict[str, Any] = {"count": count, "with_meta": with_meta}
+    options |= {"is_tied": is_tied, "is_held": is_held}
+    again = partial(getjob, *queues, **options)
+    return attrs.evolve(command, for_wait=lambda wait_s: again(timeout=wait_s))
 
 
 @lru_cache(maxsize=1 << 8)
@@ -317,7 +316,6 @@ def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | No
         features=("waitjob-nohang",) if timeout == 0 else (),
         plain=waiting,
         is_sought=True,
-        for_wait=lambda wait_s: waitjob(job, timeout=wait_s),
     )
 
 
@@ -332,7 +330,6 @@ def waitresult(job: Job | str, *, timeout: float | None = None) -> Command[JobRe
             replies.maybe(replies.job_result),
             wait_s=command.wait_s,
             is_sought=True,
-            for_wait=lambda wait_s: waitresult(job, timeout=wait_s),
         )
     )
 

@@ -90,7 +90,7 @@ class Link:
             self.was_silent = True
             await self._fail(TimeoutError())
         if batch.missing:
-            self._raise_end(batch.replies)
+            self._raise_end(() if self.was_silent else batch.replies)
         return batch.replies
 
     async def let_go(self) -> list[Reply]:

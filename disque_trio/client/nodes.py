@@ -15,11 +15,18 @@ import attrs
 from disque_trio.client.address import Address
 from disque_trio.client.errors import ConnectionFailedError, DisqueError, LostError
 from disque_trio.client.greeting import Introduction
-from disque_trio.client.refusals import UnavailableError, UnknownJobError, UnsupportedError
+from disque_trio.client.refusals import (
+    AuthenticationError,
+    UnavailableError,
+    UnknownJobError,
+    UnsupportedError,
+)
 from disque_trio.statemachine.base import NodeId, Reply
 
 REST_S: Final = 2.0
 LONGEST_REST_S: Final = 60.0
+_DENIED: Final = "DENIED"
+"""The code of a node in protected mode: another one may serve clients elsewhere."""
 SILENT_S: Final = 1.0
 """A node that has not answered for so long when its request ends, besides the time that it was
 asked to wait, is silent; and a silent one has so long to answer PING."""
@@ -212,8 +219,8 @@ class Attempts:
     _address: Address | None = attrs.field(init=False, default=None)
     _reasons: dict[str, str] = attrs.field(init=False, factory=dict)
     _last: DisqueError | None = attrs.field(init=False, default=None)
-    _unknown: UnknownJobError | None = attrs.field(init=False, default=None)
-    _unsupported: UnsupportedError | None = attrs.field(init=False, default=None)
+    _refusal: DisqueError | None = attrs.field(init=False, default=None)
+    """What to raise in the end: of the errors of nodes that answer, the one that says most."""
 
     def __iter__(self) -> Iterator[Address]:
         order = self.nodes.order(self.now)
@@ -222,9 +229,8 @@ class Attempts:
         for address in order:
             self._address = address
             yield address
-        found = self._unknown or self._unsupported
-        if found is not None:
-            raise found
+        if self._refusal is not None:
+            raise self._refusal
         reasons = "; ".join(self._reasons.values())
         raise NoNodeError(f"no node could do it: {reasons}") from self._last
 
@@ -242,11 +248,16 @@ class Attempts:
             self.nodes.answered(self._address)
             return False
         if isinstance(error, UnknownJobError) and self.is_sought:
-            self._unknown = error
+            self._refusal = error
             return True
         if isinstance(error, UnsupportedError):
             self.nodes.answered(self._address)
-            self._unsupported = error
+            if not isinstance(self._refusal, UnknownJobError):
+                self._refusal = error
+            return True
+        if isinstance(error, AuthenticationError) and error.code == _DENIED:
+            self.nodes.failed(self._address, str(error), self.now)
+            self._refusal = self._refusal or error
             return True
         if not isinstance(error, ConnectionFailedError | UnavailableError):
             return False

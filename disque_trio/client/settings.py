@@ -7,7 +7,8 @@ CONNECT_TIMEOUT_S: Final = 5.0
 PATIENCE_S: Final = 10.0
 """How long a reply may take, besides the time that the node was asked to wait."""
 PART_S: Final = 30.0
-"""The longest wait that GETJOB and WAITJOB ask for at once; longer ones are asked for in parts."""
+"""The longest wait that GETJOB asks for at once; longer ones are asked for in parts. Those of
+WAITJOB are not: a job may end between two parts, and be forgotten."""
 EARLY_S: Final = 1.0
 """A part that ended sooner than asked for was ended by CLIENT UNBLOCK, and no other follows."""
 WINDOW: Final = 128

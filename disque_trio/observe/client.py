@@ -110,7 +110,7 @@ class DeadlineClient(Client):
 
 
 def silence_of(error: DisqueError, since: float) -> Silence:
-    """The reason and the advice."""
+    """The silence of a node that failed like this."""
     if isinstance(error, ConnectionFailedError):
         return Silence(since, error.reason, error.advice, error.is_there)
     if not isinstance(error, AuthenticationError):

@@ -60,13 +60,17 @@ def judge(nodes: list[NodeFacts], closed: Sequence[str] = ()) -> list[Finding]:
 
 
 def _silent(node: NodeFacts, well: Sequence[NodeFacts]) -> Finding:
-    advice = node.advice
-    if advice == ON_PASSWORD and any(other.has_password for other in well):
-        advice = (
+    advice = _advice_for(node, well)
+    return problem(node.where, node.error, advice, kind="silent", since=node.error_since)
+
+
+def _advice_for(node: NodeFacts, others: Sequence[NodeFacts]) -> str:
+    if node.advice == ON_PASSWORD and any(other.has_password for other in others):
+        return (
             "the other nodes accept the password: give this one the same (requirepass-file, or "
             "CONFIG SET requirepass)"
         )
-    return problem(node.where, node.error, advice, kind="silent", since=node.error_since)
+    return node.advice
 
 
 def unasked(nodes: Sequence[NodeFacts]) -> Iterator[Finding]:
@@ -446,7 +450,8 @@ def _mend_of_failed(id: str, nodes: Sequence[NodeFacts]) -> dict[str, Any]:
     gone = f"if it is gone for good: CLUSTER FORGET {id} on every node"
     forget = {"operation": "nodes forget", "args": {"node": id}}
     if node is not None and node.is_there:
-        return {"advice": f"it runs, and refuses to answer: {node.advice} Or {gone}", **forget}
+        advice = _advice_for(node, nodes).rstrip(".")
+        return {"advice": f"it runs, and refuses to answer: {advice}. Or {gone}"}
     return {"advice": f"start it again, or {gone}", **forget}
 
 

@@ -41,6 +41,7 @@ CONFIGURED_S: Final = 30.0
 _SEARCHES: Final = 100
 """That are remembered."""
 _ADVICE: Final = "see whether the node runs, and what its log says"
+_LOG: Final = "see what its log says"
 _FIRST: Final = ("first", "import")
 """Causes for which a job enters a queue that are no further delivery of it."""
 _PORTS: Final = 65536
@@ -145,7 +146,7 @@ class KnownNode:
             name="" if self.name == self.where else self.name,
             error=(self.reason or self.why) if self.why else "",
             error_since=self.silent_since,
-            advice=(self.advice or _ADVICE) if self.why else "",
+            advice=(self.advice or (_LOG if self.is_there else _ADVICE)) if self.why else "",
             is_there=bool(self.why and self.is_there),
             id=self.id,
             info=dict(self.info),

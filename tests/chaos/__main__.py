@@ -1,6 +1,6 @@
 """`make chaos MINUTES=10`: five real nodes with append-only files, each on a machine of its own: a
-network namespace, a disk and a clock. They are killed, stopped, cut off, slowed and robbed of power
-under load, and judged by what their clients saw. Where namespaces are not possible, links run
+network namespace, a disk and a clock. They are killed, stopped, isolated and slowed, and lose their
+power, under load. What their clients saw is judged. Where namespaces are not possible, links run
 through proxies."""
 
 import argparse

@@ -117,10 +117,15 @@ class Switch:
     _order: Iterator[int] = attrs.Factory(itertools.count)
     _lock: threading.Lock = attrs.Factory(threading.Lock)
     _thread: threading.Thread = attrs.field(init=False)
-    _wake: tuple[int, int] = attrs.Factory(os.pipe)
+    _wake: tuple[int, int] | None = None
     _is_over: bool = False
 
+    def __attrs_post_init__(self) -> None:
+        for way in itertools.permutations(self.ends, 2):
+            self._directions[way] = Direction(random.Random(f"{self.seed}/{way}"))
+
     def __enter__(self) -> Self:
+        self._wake = os.pipe()
         for number in self.ends:
             if number != CLIENTS:
                 _ip("netns", "add", _namespace(number))
@@ -142,9 +147,9 @@ class Switch:
         trace: TracebackType | None,
     ) -> None:
         self._is_over = True
-        os.write(self._wake[1], b"x")
+        self._rouse()
         self._thread.join()
-        for handle in (*self._devices.values(), *self._wake):
+        for handle in (*self._devices.values(), *(self._wake or ())):
             os.close(handle)
 
     @property
@@ -171,8 +176,6 @@ class Switch:
 
     def direction(self, way: Way) -> Direction:
         """What happens from one end to another."""
-        if way not in self._directions:
-            self._directions[way] = Direction(random.Random(f"{self.seed}/{way}"))
         return self._directions[way]
 
     def cut(self, ways: Iterable[Way]) -> None:
@@ -200,7 +203,7 @@ class Switch:
                     for packet in direction.kept:
                         heapq.heappush(self._due, (0.0, next(self._order), way[1], packet))
                     direction.kept.clear()
-        os.write(self._wake[1], b"x")
+        self._rouse()
 
     def delay(self, ways: Iterable[Way], more: Micros) -> None:
         """Add to the latency; a negative number undoes it."""
@@ -244,7 +247,12 @@ class Switch:
         fcntl.ioctl(device, _SET_INTERFACE, request)
         self._devices[number] = device
 
+    def _rouse(self) -> None:
+        if self._wake is not None:
+            os.write(self._wake[1], b"x")
+
     def _run(self) -> None:
+        assert self._wake is not None
         with selectors.DefaultSelector() as selector:
             for number, device in self._devices.items():
                 selector.register(device, selectors.EVENT_READ, number)

@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,7 @@ def _faults(path: Path) -> MachineFaults:
 
 def _trouble(found: MachineFaults) -> list[object]:
     ends = found.links.ends
-    wrong: list[object] = [found.links.state((a, b)) for a in ends for b in ends]
+    wrong: list[object] = [found.links.state(way) for way in permutations(ends, 2)]
     for machine in found.cluster.servers:
         assert isinstance(machine, Puppet)
         wrong += [machine.ahead_s, machine.state != "up"]
@@ -159,6 +160,7 @@ nodes_are_parted(Path(".").resolve())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not (is_possible() and library.is_possible()), reason="needs namespaces and a C compiler"
 )

@@ -14,6 +14,7 @@ import pytest
 
 from disque_trio.cli.frame import INTERRUPTED, TERMINATED, USAGE, run
 from disque_trio.terminal.options import COUNT, PORT, SHARE, Command, Family, UsageError, option
+from tests.client.fakenode import fake_node
 
 
 @attrs.frozen(kw_only=True)
@@ -215,3 +216,16 @@ def test_a_share_is_between_nothing_and_all(word: str) -> None:
 
 def test_sound_words_are_taken() -> None:
     assert (PORT("7711"), COUNT("3"), SHARE("0.5")) == (7711, 3, 0.5)
+
+
+def test_sigterm_ends_the_client_which_goes_on_after_ctrl_c() -> None:
+    with fake_node({}) as node:
+        words = [sys.executable, "-m", "disque_trio", "cli", "-p", str(node.port)]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+            assert client.stdin is not None
+            assert client.stdout is not None
+            client.stdin.write(b"PING\n")
+            client.stdin.flush()
+            assert client.stdout.readline() == b"PONG\n"
+            client.terminate()
+            assert client.wait(60) == -signal.SIGTERM

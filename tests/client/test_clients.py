@@ -22,7 +22,7 @@ from disque_trio.client.refusals import (
     RefusedError,
 )
 from disque_trio.statemachine.base import NULL_ARRAY, OK, Failure, Reply, Status
-from tests.client.fakenode import Answer, FakeNode, fake_node
+from tests.client.fakenode import Answer, Answers, FakeNode, fake_node
 from tests.client.running import KINDS, talk, url
 
 ID = "D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
@@ -198,6 +198,27 @@ def test_what_a_node_says_before_it_hangs_up_is_told(kind: str) -> None:
 
     with fake_node({}, refusal=b"-DENIED set a password\r\n") as node:
         talk(kind, url(node), conversation)
+
+
+def test_a_node_in_protected_mode_is_passed_over_for_one_that_serves_clients(kind: str) -> None:
+    async def conversation(client: Any) -> None:
+        for _ in range(2):
+            assert await client.qlen("q") == 7
+
+    denied = fake_node({}, refusal=b"-DENIED set a password\r\n")
+    with denied as protected, fake_node({b"HELLO": HELLO, b"QLEN": [7]}) as other:
+        talk(kind, url(protected, other), conversation)
+
+
+def test_a_node_that_hangs_in_its_greeting_is_not_one_that_ends_it(kind: str) -> None:
+    async def conversation(client: Any) -> None:
+        with pytest.raises(NoNodeError, match="no answer"):
+            await client.qlen("q")
+
+    answers: Answers = {b"AUTH": [Failure(b"ERR no password is set")], b"HELLO": b""}
+    with fake_node(answers) as node:
+        address = url(node).replace("://", "://:secret@")
+        talk(kind, address, conversation, patience_s=0.2)
 
 
 def test_a_node_that_has_no_place_is_passed_over(kind: str) -> None:

@@ -184,7 +184,8 @@ def test_the_timeout_of_a_result_bounds_the_wait(
 def test_a_wait_for_jobs_without_a_limit_leaves_a_silent_node(
     kind: str, timeout: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("disque_trio.client.command.PART_S", 0.1)
+    for module in ("command", "commands"):
+        monkeypatch.setattr(f"disque_trio.client.{module}.PART_S", 0.1)
     with fake_node(hung()) as silent, fake_node(WELL) as well:
 
         async def conversation(client: Any) -> None:
@@ -199,20 +200,22 @@ def test_a_wait_for_jobs_without_a_limit_leaves_a_silent_node(
 def test_a_long_wait_at_a_node_goes_on_part_by_part(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("disque_trio.client.command.PART_S", 0.1)
-    answers = iter([[None], [None], [Status(b"acked")]])
+    for module in ("command", "commands"):
+        monkeypatch.setattr(f"disque_trio.client.{module}.PART_S", 0.1)
+    answers = iter([[None], [None], WELL[b"GETJOB"]])
 
     def in_time() -> Any:
         time.sleep(0.1)
         return next(answers)
 
-    with fake_node({**WELL, b"WAITJOB": in_time}) as well:
+    with fake_node({**WELL, b"GETJOB": in_time}) as well:
 
         async def conversation(client: Any) -> None:
-            assert await client.waitjob(ID) == "acked"
+            [job] = await client.getjob("q")
+            assert job.id == ID
 
         talk(kind, url(well), conversation)
-        waits = [each[3] for each in well.requests if each[0] == b"WAITJOB"]
+        waits = [each[each.index(b"TIMEOUT") + 1] for each in well.requests if b"TIMEOUT" in each]
         assert waits == [b"100", b"100", b"100"]
 
 
@@ -230,5 +233,6 @@ def test_a_wait_that_an_operator_ends_has_ended(kind: str) -> None:
 def test_the_parts_of_a_wait_are_as_long_as_the_wait() -> None:
     getjob = commands.getjob("q", timeout=75)
     assert [getjob.part(waited).wait_s for waited in (0, 30, 60)] == [30, 30, 15]
-    assert commands.getjob("q", timeout=20).part(0).wait_s == 20
-    assert commands.addjob("q", "body", timeout=75).part(0).wait_s == 75
+    assert commands.getjob("q", timeout=20).for_wait is None
+    assert commands.addjob("q", "body", timeout=75).for_wait is None
+    assert commands.waitjob(ID, timeout=75).for_wait is None

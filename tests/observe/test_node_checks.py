@@ -290,6 +290,7 @@ def test_a_failed_node_that_refuses_to_answer_need_not_be_started_again() -> Non
     gone = failed(error="connection refused", advice="Is a node running there?")
 
     assert told.advice.startswith("it runs, and refuses to answer: Renew it. Or if it is gone")
+    assert not told.operation
     assert gone.advice.startswith("start it again, or if it is gone for good: CLUSTER FORGET n3")
 
 

@@ -420,6 +420,16 @@ def test_a_request_that_waits_is_answered_when_its_time_is_over(disque_inline: I
     assert disque_inline.now - before == pytest.approx(2)
 
 
+def test_a_long_wait_gets_a_job_that_is_due_late(disque_inline: Inline) -> None:
+    client, before = app.blocking.client, disque_inline.now
+    client.addjob("later", "body", delay=60, replicate=1)
+
+    [job] = client.getjob("later", timeout=120)
+
+    assert job.body == b"body"
+    assert disque_inline.now - before == pytest.approx(60, abs=2)
+
+
 def test_a_consumer_gets_the_bytes(disque_inline: Inline) -> None:
     raw, bodies = App(), list[bytes]()
 

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -60,13 +60,22 @@ def run(options: Options) -> int:
         return 0
     with started(options) as spark:
         found = _ask(spark, lake, query)
+        kinds = [field.dataType.typeName() for field in found.schema]
         if options.is_json:
             for row in found.toLocalIterator():
-                say_json(_plain(row))
+                say_json(dict(zip(found.columns, _values(row, kinds), strict=True)))
         else:
             rows = found.limit(options.most + 1).collect()
-            _show(found.columns, [list(map(_plain, row)) for row in rows], options.most)
+            _show(found.columns, [_values(row, kinds) for row in rows], options.most)
     return 0
+
+
+def _values(row: Iterable[Any], kinds: Sequence[str]) -> list[Any]:
+    """The values of a row. A time without a zone stays one."""
+    return [
+        value if kind == "timestamp_ntz" else _plain(value)
+        for value, kind in zip(row, kinds, strict=True)
+    ]
 
 
 def _plain(value: Any) -> Any:

@@ -150,7 +150,7 @@ def _of_lines(path: str, run: str, known: Sequence[Source]) -> Found:
     with Path(path).open("rb") as file:
         first = file.readline()
         is_begun = first.startswith(b"{") and not first.endswith(b"\n")
-        is_live = PLAN_KIND.encode() not in first
+        is_live = f'"kind":"{PLAN_KIND}"'.encode() not in first
         if ".jsonl" in path and (not first or (is_begun and is_live)):
             raise NothingYetError("it has no whole row")
         if not first:

@@ -59,7 +59,7 @@ class Line:
 
 
 def draw(chart: Spec, label: str) -> str:
-    """The SVG of a chart. `says` is its text alternative."""
+    """The SVG of a chart. `label` is its text alternative."""
     fit = {} if "vconcat" in chart else {"width": WIDE, "autosize": _FIT}
     whole = json.dumps({**fit, **chart, "config": _CONFIG})
     drawn = _QUIET.sub("", vl_convert.vegalite_to_svg(whole, vl_version=_VEGA_LITE))

@@ -105,7 +105,7 @@ def served(rules: Rules, change: Change, place: int, reply: Reply) -> JobId:
 
 
 def taken(rules: Rules, change: Change) -> None:
-    """A client may have got jobs."""
+    """The rule is broken if clients have received more than `most_taken` deliveries."""
     most, count = rules.scope.most_taken, sum([life.taken for life in change.lives])
     if most and count > most:
         _break(change, f"{count} deliveries, where there may be {most}")

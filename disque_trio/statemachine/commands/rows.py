@@ -100,7 +100,7 @@ class Command:
         return self.name in _WIDE
 
     @marks_beginning.default
-    def _is_among_those_that_mark(self) -> bool:
+    def _marks_beginning(self) -> bool:
         return self.name in _BEGINS
 
     @is_look.default

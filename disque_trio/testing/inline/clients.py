@@ -26,6 +26,10 @@ class InlineClient(Client):
 
     node: MemoryNode = attrs.field(kw_only=True)
 
+    async def _run_in_parts(self, command: Command[Result], first: Address | None) -> Result:
+        # A wait is virtual, and over at once.
+        return await self.run(attrs.evolve(command, for_wait=None), first=first)
+
     async def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
         await anyio.lowlevel.checkpoint()
         return _replies(self.node, asked)
@@ -36,6 +40,9 @@ class InlineBlockingClient(BlockingClient):
     """The blocking client."""
 
     node: MemoryNode = attrs.field(kw_only=True)
+
+    def _run_in_parts(self, command: Command[Result], first: Address | None) -> Result:
+        return self.run(attrs.evolve(command, for_wait=None), first=first)
 
     def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
         return _replies(self.node, asked)
