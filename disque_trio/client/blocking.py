@@ -17,7 +17,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.base import ClusterClient
-from disque_trio.client.command import Command, outcome
+from disque_trio.client.command import Command, LongWait, outcome
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import BusyError, ConnectionFailedError, DisqueError, LostError
 from disque_trio.client.methods import blocking
@@ -77,8 +77,9 @@ class BlockingClient(ClusterClient):
     def run(self, command: Command[Result], *, first: Address | None = None) -> Result:
         """Run a command on the first node that supports it, and return its result
         (`Client.run`)."""
-        if command.for_wait is not None:
-            return self._run_in_parts(command, first)
+        if isinstance(command, LongWait):
+            result: Result = self._run_in_parts(command, first)
+            return result
         attempts = self.nodes.attempts(
             time.monotonic(),
             is_repeatable=command.is_repeatable,
@@ -92,7 +93,7 @@ class BlockingClient(ClusterClient):
                 return command.result(reply)
         raise AssertionError("a loop over nodes ends by an error")
 
-    def _run_in_parts(self, command: Command[Result], first: Address | None) -> Result:
+    def _run_in_parts(self, command: LongWait[Result], first: Address | None) -> Result:
         waited_s = 0.0
         while True:
             part, began = command.part(waited_s), time.monotonic()

@@ -15,7 +15,7 @@ import attrs
 from disque_trio.client import commands, streams
 from disque_trio.client.address import Address
 from disque_trio.client.base import ClusterClient
-from disque_trio.client.command import Command, outcome
+from disque_trio.client.command import Command, LongWait, outcome
 from disque_trio.client.errors import (
     ConnectionFailedError,
     DisqueError,
@@ -87,8 +87,9 @@ class Client(ClusterClient):
         `RefusedError` if the node refuses the command, `NoNodeError` if no node answers, and
         `LostError` if the connection broke during a command that must not be repeated.
         """
-        if command.for_wait is not None:
-            return await self._run_in_parts(command, first)
+        if isinstance(command, LongWait):
+            result: Result = await self._run_in_parts(command, first)
+            return result
         attempts = self.nodes.attempts(
             anyio.current_time(),
             is_repeatable=command.is_repeatable,
@@ -102,7 +103,7 @@ class Client(ClusterClient):
                 return command.result(reply)
         raise AssertionError("a loop over nodes ends by an error")
 
-    async def _run_in_parts(self, command: Command[Result], first: Address | None) -> Result:
+    async def _run_in_parts(self, command: LongWait[Result], first: Address | None) -> Result:
         waited_s = 0.0
         while True:
             part, began = command.part(waited_s), anyio.current_time()

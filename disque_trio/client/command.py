@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Container
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 import attrs
 
@@ -46,19 +46,11 @@ class Command(Generic[Result]):
     """Does it need a node that holds the job? Then others are asked if one answers NOJOB."""
     hears_failures: bool = False
     """Does `meaning` judge errors of the node, too?"""
-    for_wait: "Callable[[float], Command[Result]] | None" = None
-    """The same command with another wait, if this one is so long that it is asked for in parts."""
 
     @property
     def name(self) -> str:
         """The command's name."""
         return self.words[0].decode(errors="backslashreplace")
-
-    def part(self, waited_s: float) -> "Command[Result]":
-        """What to ask next after so much of the wait. A node that answers within `PART_S` is known
-        to be alive; one that hangs would be waited for as long as the whole wait."""
-        assert self.for_wait is not None
-        return self.for_wait(min(self.wait_s - waited_s, PART_S))
 
     def words_for(self, known: Container[str]) -> tuple[bytes, ...]:
         """The words for a node with these features."""
@@ -83,6 +75,27 @@ class Command(Generic[Result]):
             return self.meaning(reply)
         except (TypeError, ValueError, KeyError, IndexError) as error:
             raise BadReplyError(f"the node answers {reply!r:.80} to {self.name}") from error
+
+
+@attrs.frozen(kw_only=True)
+class LongWait(Command[Result]):
+    """A command that waits so long that it is asked for in parts. A node that answers within
+    `PART_S` is known to be alive; one that hangs would be waited for as long as the whole wait."""
+
+    whole: Command[Result]
+    """The command in one."""
+    for_wait: Callable[[float], Command[Result]]
+    """The same command with another wait."""
+
+    @classmethod
+    def of(cls, whole: Command[Result], for_wait: Callable[[float], Command[Result]]) -> Self:
+        """The command in parts."""
+        fields: dict[str, Any] = {each: getattr(whole, each) for each in attrs.fields_dict(Command)}
+        return cls(**fields, whole=whole, for_wait=for_wait)
+
+    def part(self, waited_s: float) -> Command[Result]:
+        """What to ask next after so much of the wait."""
+        return self.for_wait(min(self.wait_s - waited_s, PART_S))
 
 
 def outcome(command: Command[Result], reply: Reply) -> Result | DisqueError:

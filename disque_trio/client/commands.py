@@ -12,7 +12,7 @@ import attrs
 
 from disque_trio.client import replies
 from disque_trio.client.checking import checked
-from disque_trio.client.command import Command, Text, milliseconds, span, word
+from disque_trio.client.command import Command, LongWait, Text, milliseconds, span, word
 from disque_trio.client.records import (
     End,
     Job,
@@ -144,7 +144,7 @@ def getjob(
     options: dict[str, Any] = {"count": count, "with_meta": with_meta}
     options |= {"is_tied": is_tied, "is_held": is_held}
     again = partial(getjob, *queues, **options)
-    return attrs.evolve(command, for_wait=lambda wait_s: again(timeout=wait_s))
+    return LongWait.of(command, lambda wait_s: again(timeout=wait_s))
 
 
 @lru_cache(maxsize=1 << 8)

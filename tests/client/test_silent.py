@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from disque_trio.client import commands
+from disque_trio.client.command import LongWait
 from disque_trio.client.errors import ConnectionFailedError, LostError
 from disque_trio.client.nodes import NoNodeError
 from disque_trio.statemachine.base import Status
@@ -232,7 +233,11 @@ def test_a_wait_that_an_operator_ends_has_ended(kind: str) -> None:
 
 def test_the_parts_of_a_wait_are_as_long_as_the_wait() -> None:
     getjob = commands.getjob("q", timeout=75)
+    assert isinstance(getjob, LongWait)
     assert [getjob.part(waited).wait_s for waited in (0, 30, 60)] == [30, 30, 15]
-    assert commands.getjob("q", timeout=20).for_wait is None
-    assert commands.addjob("q", "body", timeout=75).for_wait is None
-    assert commands.waitjob(ID, timeout=75).for_wait is None
+    for whole in (
+        commands.getjob("q", timeout=20),
+        commands.addjob("q", "body", timeout=75),
+        commands.waitjob(ID, timeout=75),
+    ):
+        assert not isinstance(whole, LongWait)

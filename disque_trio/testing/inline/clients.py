@@ -8,7 +8,7 @@ import attrs
 
 from disque_trio.client import BlockingClient, Client
 from disque_trio.client.address import Address, Cluster
-from disque_trio.client.command import Command
+from disque_trio.client.command import Command, LongWait
 from disque_trio.statemachine.base import NULL_ARRAY, Reply
 from disque_trio.testing.inline.node import HOST, InlineError, MemoryNode
 from disque_trio.worker.results import QUEUES
@@ -26,9 +26,9 @@ class InlineClient(Client):
 
     node: MemoryNode = attrs.field(kw_only=True)
 
-    async def _run_in_parts(self, command: Command[Result], first: Address | None) -> Result:
+    async def _run_in_parts(self, command: LongWait[Result], first: Address | None) -> Result:
         # A wait is virtual, and over at once.
-        return await self.run(attrs.evolve(command, for_wait=None), first=first)
+        return await self.run(command.whole, first=first)
 
     async def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
         await anyio.lowlevel.checkpoint()
@@ -41,8 +41,8 @@ class InlineBlockingClient(BlockingClient):
 
     node: MemoryNode = attrs.field(kw_only=True)
 
-    def _run_in_parts(self, command: Command[Result], first: Address | None) -> Result:
-        return self.run(attrs.evolve(command, for_wait=None), first=first)
+    def _run_in_parts(self, command: LongWait[Result], first: Address | None) -> Result:
+        return self.run(command.whole, first=first)
 
     def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
         return _replies(self.node, asked)
