@@ -283,7 +283,7 @@ class Client(ClusterClient):
         jobs: list[Job] = []
         for command, reply in zip(asked, await self._last_replies(link, asked), strict=False):
             result = outcome(command, reply)
-            if command.name == "GETJOB" and isinstance(result, list):
+            if command.words[0] == b"GETJOB" and isinstance(result, list):
                 jobs += result
         if jobs:
             with anyio.move_on_after(self.patience_s, shield=True), suppress(DisqueError):

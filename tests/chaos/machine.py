@@ -1,5 +1,5 @@
-"""Nodes on machines of their own: a network namespace, a disk that power cuts empty of what was not
-synced, and a wall clock that jumps."""
+"""Nodes on machines of their own: a network namespace, a disk that loses in a power cut what was
+not synced, and a wall clock that jumps."""
 
 import random
 import struct

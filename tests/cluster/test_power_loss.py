@@ -86,6 +86,25 @@ def test_what_was_not_synced_is_lost_when_the_power_fails(recorded: Fleet) -> No
     assert len(left) < len(jobs)
 
 
+def test_a_kill_keeps_what_was_written_and_a_later_power_cut_what_was_synced(
+    recorded: Fleet,
+) -> None:
+    server = recorded.server("--appendonly", "yes", "--appendfsync", "always")
+    disk = Disk(server.directory, server.log_path.name)
+    before = server.client.add("q", "body")
+    server.kill()
+    disk.keep()
+    server.start().wait()
+    after = server.client.add("q", "body")
+    server.kill()
+    disk.cut_power(random.Random(SEED))
+
+    server.start().wait()
+
+    assert server.client.show(before)
+    assert server.client.show(after)
+
+
 def test_a_new_node_has_the_same_name_after_a_power_cut(recorded: Fleet) -> None:
     server = recorded.server("--appendonly", "yes", "--appendfsync", "always")
     power = Power([server])

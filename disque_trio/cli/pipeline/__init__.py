@@ -36,10 +36,6 @@ def _command(
             return carry_out(options)
         except PipelineError as error:
             raise UsageError(str(error)) from None
-        except RuntimeError as error:  # what DuckDB makes of Ctrl-C
-            if str(error) != "Query interrupted":
-                raise
-            raise KeyboardInterrupt from None
 
     return Command(record=record, run=run, about=about)
 

@@ -5,8 +5,9 @@ The views are written in Spark's SQL, as the questions are; `translation` transl
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 import duckdb
@@ -18,6 +19,7 @@ from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain, stored
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.translation import MACROS, OtherSqlError, translated
 
+Found = TypeVar("Found")
 _READABLE: Final = "STORAGE_VERSION 'v1.0.0'"
 """Files of which other programs can have DuckDB 1.0, or any later one."""
 _THEIRS: Final = ("Referenced column", "Table with name")
@@ -69,7 +71,19 @@ class Duck:
     def _make(self, name: str, sql: str, kind: str = "VIEW") -> None:
         """Make a view; of its own name, it sees the table of the lake."""
         words = translated(sql, {name: self._stored[name]} if name in self._stored else {})
-        self._base.execute(f"CREATE TEMP {kind} {name} AS {words}")
+        self._run(f"CREATE TEMP {kind} {name} AS {words}", lambda _: None)
+
+    def _run(self, words: str, fetch: Callable[[Any], Found]) -> Found:
+        """Run SQL in a thread, and fetch what it finds. By itself DuckDB heeds Ctrl-C between its
+        steps, of which one may take minutes; an interrupt ends it at once."""
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(lambda: fetch(self._base.execute(words)))
+            try:
+                return running.result()
+            finally:
+                while not running.done():
+                    self._base.interrupt()
+                    wait([running], 0.1)
 
     def ask(self, sql: str, most: int | None = None) -> Answer:
         """The rows that a question in Spark's SQL finds, all or the first ones. Raises
@@ -81,16 +95,17 @@ class Duck:
         return self.ask(sql).facts()
 
     def _answer(self, words: str, most: int | None = None) -> Answer:
-        try:
-            found = self._base.execute(words)
+        def fetch(found: Any) -> Answer:
             columns = [each[0] for each in found.description or ()]
-            rows = found.fetchall() if most is None else found.fetchmany(most)
+            return Answer(columns, found.fetchall() if most is None else found.fetchmany(most))
+
+        try:
+            return self._run(words, fetch)
         except duckdb.Error as error:
             text = str(error)
             if any(begin in text for begin in _THEIRS):
                 raise QuestionError(text.partition("\n")[0].partition(": ")[2]) from None
             raise OtherSqlError(text) from None
-        return Answer(columns, rows)
 
     def export(self, path: str, names: Sequence[str]) -> int:
         """Write views as tables of a DuckDB file, which replaces an earlier one when it is whole.
@@ -100,7 +115,7 @@ class Duck:
             self._base.execute(f"ATTACH {_quoted(new)} AS made ({_READABLE})")
             for name in names:
                 made = f"CREATE TABLE made.{name} AS SELECT {self._columns(name)} FROM {name}"
-                rows += self._base.execute(made).fetchall()[0][0]
+                rows += self._run(made, lambda found: found.fetchall()[0][0])
             self._base.execute("DETACH made")
             os.replace(new, path)
         except (duckdb.Error, OSError) as error:
