@@ -286,7 +286,8 @@ def _no_orphans() -> Iterator[None]:
         for process in begun:
             process.kill()
             process.wait()
-            context._gateway = context._jvm = None
+            if context._gateway is not None and context._gateway.proc is process:
+                context._gateway = context._jvm = None
         raise
     finally:
         gateways.Popen = begin

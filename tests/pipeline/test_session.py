@@ -167,8 +167,8 @@ def test_a_session_that_fails_to_stop_leaves_no_jvm(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, PipelineError])
-def test_a_start_that_is_interrupted_leaves_no_jvm(
-    error: type[BaseException],
+def test_a_start_that_is_interrupted_leaves_no_jvm_but_the_one_there_was(
+    error: type[BaseException], spark: Any
 ) -> None:
     gateways = pytest.importorskip("pyspark.java_gateway")
     begin, started = gateways.Popen, []
@@ -189,3 +189,4 @@ def test_a_start_that_is_interrupted_leaves_no_jvm(
         assert jvm.poll() is None
         jvm.kill()
         jvm.wait()
+    assert spark.range(3).count() == 3
