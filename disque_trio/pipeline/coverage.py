@@ -6,7 +6,7 @@ A pair of message and state that no seed has covered is a part of the protocol t
 from collections import Counter
 from typing import Final
 
-from disque_trio.sim.checkers.messages import jobs_in
+from disque_trio.tracing.details import jobs_in
 from disque_trio.tracing.rows import Row
 
 UNKNOWN: Final = "unknown"

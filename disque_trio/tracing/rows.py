@@ -1,7 +1,7 @@
 """The trace row: what happens, in a simulation or on a live node (docs/simulation.md, "Traces").
 
 One row is one event. Checkers, pictures, shrinking and the data pipeline all read rows and nothing
-else, so a history of a real cluster can be judged like a simulated one.
+else, so a history of a real cluster can be judged like a simulated one. `details` parses `detail`.
 
 Kinds, by who writes them. Times are microseconds since the run began (true time); the warm-up, in
 which the cluster is formed, comes before and has negative times.

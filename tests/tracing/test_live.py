@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from disque_trio.sim.checkers import copy_options
 from disque_trio.statemachine import acks, links
 from disque_trio.statemachine.base import JobId
 from disque_trio.statemachine.messages import GotAck, GotJob, Ping
+from disque_trio.tracing.details import numbers
 from disque_trio.tracing.jsonlines import RowError, line_of, rows_of
 from disque_trio.tracing.live import TracedMachine
 from disque_trio.tracing.live_file import TraceFile, TraceFileError
@@ -74,7 +74,7 @@ def test_a_held_job_is_told_with_its_record() -> None:
 
     rig.add("RETRY", 60, "PRIORITY", 7, body="hello")
     [hold] = [row for row in rig.told() if row.kind == "hold"]
-    options = copy_options.read(hold.detail)
+    options = numbers(hold.detail)
 
     assert (options["retry"], options["priority"]) == (60_000, 7)
 

@@ -7,10 +7,10 @@ and half of what is left of the job's life at most.
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import NEVER, Job
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.details import number
 from disque_trio.tracing.rows import Row
 
 _HOPS: Final = 4
@@ -24,7 +24,7 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
     expected = _expected(case, row, job)
     if expected is not None:
         low, high = expected
-        wait = number_in(row.detail, "wait") * MILLI
+        wait = number(row.detail, "wait") * MILLI
         if not low <= wait <= high:
             detail = (
                 f"NACK {_known(case, job)[0] + 1} lets the job wait for {wait / SECOND:.3f} s, not "

@@ -5,6 +5,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.history import ASKED, record_ack
 from disque_trio.sim.checkers.obligations import read_options
 from disque_trio.sim.checkers.records import Ack, Add, Job, Lease
+from disque_trio.tracing.details import body
 from disque_trio.tracing.rows import Row
 
 
@@ -112,8 +113,7 @@ def note_recovery(case: Case, job: Job) -> None:
 
 def _compare_bodies(case: Case, row: Row, job: Job) -> None:
     """D13: count jobs with the queue and body of another: a producer may have added both."""
-    _, _, body = row.detail.partition("body=")
-    key = (row.queue, body)
+    key = (row.queue, body(row.detail) or "")
     if case.adds_of_body.get(key, 0) > 1 and case.first_with_body.setdefault(key, job.id) != job.id:
         case.repeated += 1
 

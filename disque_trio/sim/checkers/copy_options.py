@@ -15,6 +15,7 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.joboptions import CARRIED, Option
 from disque_trio.tracing.bodies import checksum
+from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
 SPREAD: Final[Millis] = 250
@@ -44,33 +45,27 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     _compare(case, row, job, fixed)
     if row.queue != job.queue:
         _report(case, row, f"the queue {row.queue}, the first record {job.queue}")
-    if _is_older(copy, read(fixed)):
+    if _is_older(copy, numbers(fixed)):
         copy.base = None
     _judge_life(case, row, job, copy)
     if row.cause in {"repljob", "yourjobs"}:
-        _judge_due(case, row, copy, read(fixed))
-
-
-def read(record: str) -> dict[str, int]:
-    """Names and numbers of a record's options; options without a number are left out."""
-    pairs = [word.partition("=") for word in record.split()]
-    return {name: int(value) for name, _, value in pairs if value.removeprefix("-").isdecimal()}
+        _judge_due(case, row, copy, numbers(fixed))
 
 
 def priority_of(job: Job) -> int:
     """PRIORITY, as the first record has it."""
-    return read(job.first_record).get("priority", 0) if "priority=" in job.first_record else 0
+    return numbers(job.first_record).get("priority", 0) if "priority=" in job.first_record else 0
 
 
 def group_of(job: Job) -> int:
     """The CRC-32 of its GROUP, as the first record has it; −1 without one."""
-    return read(job.first_record).get("group", -1) if "group=" in job.first_record else -1
+    return numbers(job.first_record).get("group", -1) if "group=" in job.first_record else -1
 
 
 def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     if fixed == job.first_record:
         return
-    first, current = read(job.first_record), read(fixed)
+    first, current = numbers(job.first_record), numbers(fixed)
     for name in ("replicate", "retry", *[each.shown for each in CARRIED]):
         is_freed = name == "keep" and name not in current and _is_key_free(row, job)
         if current.get(name) != first.get(name) and not is_freed:
@@ -174,7 +169,7 @@ def compare_with_request(case: Case, job: Job) -> None:
     add, record = job.add, job.first_record
     if add is None or not record:
         return
-    options, recorded = add.options, read(record)
+    options, recorded = add.options, numbers(record)
     case.check("S16")
     asked = {
         "retry": (options.retry if options.has_ours else min(options.retry, _LONGEST)) // MILLI,

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.records import Job, Lease
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.terminal.counting import counted
+from disque_trio.tracing.details import number
 from disque_trio.tracing.rows import Row
 
 MOST: Final = 0xFFFF
@@ -28,7 +28,7 @@ def check(case: Case, row: Row, job: Job, serve: Lease) -> None:
     if "additional=" not in row.detail or not case.obligations.is_stream:
         return
     case.check("S14")
-    nacks, more = number_in(row.detail, "nacks"), number_in(row.detail, "additional")
+    nacks, more = number(row.detail, "nacks"), number(row.detail, "additional")
     for before, after in _neighbours(job, serve, (serve.time, nacks, more)):
         if after[1] < before[1] or after[2] < before[2]:
             detail = f"{_counts(before[1], before[2])} became {after[1]} and {after[2]}"

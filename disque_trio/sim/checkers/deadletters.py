@@ -6,14 +6,13 @@ deliveries as LIMIT allows; a redrive needs an order. In calm all holders know b
 """
 
 from disque_trio.sim.checkers.case import SLACK, Case
-from disque_trio.sim.checkers.copy_options import read
-from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import ALIVE, FOREVER, NEVER, Copy, Job, State
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.job import ttl_range
 from disque_trio.terminal.counting import counted
+from disque_trio.tracing.details import number, numbers
 from disque_trio.tracing.rows import Row
 
 TRIES = ("retry", "nack", "untied", "enqueue")
@@ -32,7 +31,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     """A copy may come of a job that was redriven; a row about its state follows if it is dead."""
     copy = job.copies.get(row.node)
     if copy is not None and ("redriven=" in row.detail or "dead=" in row.detail):
-        record = read(row.detail.partition(" left=")[0])
+        record = numbers(row.detail)
         copy.state = (record.get("redriven", 0), "dead" in record)
     if copy is not None and row.cause in {"repljob", "yourjobs"}:
         _judge_copy(case, row, job, copy)
@@ -52,8 +51,8 @@ def _judge_copy(case: Case, row: Row, job: Job, copy: Copy) -> None:
 def on_state(case: Case, row: Row, job: Job) -> None:
     """The job is dead in this node from now on, or has been redriven."""
     copy = job.copies.get(row.node)
-    state = (number_in(row.detail, "redriven"), row.kind == "dead")
-    left = number_in(row.detail, "left")
+    state = (number(row.detail, "redriven"), row.kind == "dead")
+    left = number(row.detail, "left")
     case.check("S26")
     if row.cause == "redriven":
         case.mark("dead.redriven")
@@ -89,7 +88,7 @@ def _judge_death(case: Case, row: Row, job: Job, left: int) -> None:
 
 def _tries_of(case: Case, row: Row, job: Job) -> int:
     """How often it was queued again, at most."""
-    is_late = number_in(row.detail, "redriven") < job.state[0]
+    is_late = number(row.detail, "redriven") < job.state[0]
     if is_late or case.may_be_named_twice(job, row.node) or not case.obligations.is_stream:
         # It may have been told twice, and its node may not know of a redrive.
         return job.nacked + job.requeued + _MANY

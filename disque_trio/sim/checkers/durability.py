@@ -17,12 +17,12 @@ import attrs
 
 from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.intervals import Interval, begin_without
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import ALIVE, NEVER, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
 LAG: Final = 2 * SECOND
@@ -225,7 +225,7 @@ def _should_return(case: Case, row: Row, job: Job, copy: Copy) -> bool:
 def _is_over_by_wall(row: Row, job: Job, copy: Copy) -> bool:
     """Is its TTL over by the wall clock of the node, which may have been set forward? The creation
     stamps of a node never go back, as its clock may."""
-    made = read(job.first_record).get("made")
+    made = numbers(job.first_record).get("made")
     if job.options is None or made is None:
         return False
     began = min(made // 1_000_000, copy.wall or made // 1_000_000)

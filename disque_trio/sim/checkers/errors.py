@@ -6,10 +6,10 @@ Of the text of an error rows have the CRC-32.
 from collections.abc import Iterator
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.records import Job
 from disque_trio.sim.checkers.waits import Failures
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.details import fields, number
 from disque_trio.tracing.rows import Row
 
 _NACKS = ("nack", "nack-dead")
@@ -17,8 +17,8 @@ _NACKS = ("nack", "nack-dead")
 
 def on_nack(case: Case, row: Row, _job: Job) -> None:
     """A NACK is sent, maybe with ERROR."""
-    _, option, text = row.detail.rpartition(" error=")
-    if option:
+    text = fields(row.detail).get("error")
+    if text is not None:
         case.erring[row.client, row.ref, row.job] = row.time
         case.error_texts.setdefault(row.job, []).append(text)
 
@@ -45,7 +45,7 @@ def after_received(case: Case, row: Row) -> None:
     if copy is None or copy.is_acked or case.world.may_be_unknown(row.node, row.peer, row.time):
         return
     found = case.failures.setdefault((row.job, row.node), Failures())
-    _learn(found, number_in(row.detail, "at"), row.time)
+    _learn(found, number(row.detail, "at"), row.time)
 
 
 def _learn(found: Failures, at: int, time: Micros) -> None:
@@ -53,11 +53,11 @@ def _learn(found: Failures, at: int, time: Micros) -> None:
         found.at, found.since = at, time
 
 
-def judge(case: Case, row: Row, job: Job, asked: Micros, fields: dict[str, str]) -> Iterator[str]:
+def judge(case: Case, row: Row, job: Job, asked: Micros, values: dict[str, str]) -> Iterator[str]:
     """What is wrong with the error that SHOW has, which was `asked` then."""
-    if "failed" not in fields:  # a trace of an earlier version
+    if "failed" not in values:  # a trace of an earlier version
         return
-    failed, text = int(fields["failed"]), fields["error"]
+    failed, text = int(values["failed"]), values["error"]
     if text and text not in case.error_texts.get(job.id, ()):
         yield "an error that no NACK has said"
     if bool(failed) != bool(text):

@@ -8,12 +8,12 @@ arrived. A job with RETRY 0 is not given back at all: nobody would get it.
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Job
 from disque_trio.sim.checkers.run_records import Delivery, Process
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.sim.workload.engine_workers import DRAIN
+from disque_trio.tracing.details import number
 from disque_trio.tracing.rows import Row
 
 PROMPT: Final[Micros] = SECOND
@@ -31,7 +31,7 @@ def after_end(case: Case, row: Row, _job: Job) -> None:
     found = _found(case, row)
     if found is not None and row.cause == "retry":
         _, delivery = found
-        delivery.wait_until = row.time + number_in(row.detail, "delay") * MILLI
+        delivery.wait_until = row.time + number(row.detail, "delay") * MILLI
         delivery.ended_at = row.time
 
 

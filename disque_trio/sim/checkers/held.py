@@ -9,6 +9,7 @@ from typing import Final
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import Job, Lease
 from disque_trio.sim.checkers.waits import Held
+from disque_trio.tracing.details import fields
 from disque_trio.tracing.rows import Row
 
 _COUNTED: Final = ("retry", "untied")
@@ -25,7 +26,7 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
     """It has asked so, or not."""
     held = case.held.get((row.job, serve.node))
     if held is not None and (held.time, held.client) == (serve.time, serve.client):
-        held.is_held = " held " in row.detail.partition("body=")[0]
+        held.is_held = "held" in fields(row.detail, "body")
 
 
 def on_begin(case: Case, row: Row, job: Job) -> None:

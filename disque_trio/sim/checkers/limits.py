@@ -10,7 +10,6 @@ limits besides, L15 is not judged: what one kind allows, the other may forbid.
 
 from typing import Final
 
-from disque_trio.sim.checkers import copy_options
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import group_of
 from disque_trio.sim.checkers.limited import Leased, Limited, OfGroup
@@ -27,6 +26,7 @@ from disque_trio.sim.checkers.sides import (
 )
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.terminal.counting import counted
+from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
 KNOWN_AFTER: Final[Micros] = 5 * SECOND
@@ -133,7 +133,7 @@ def _serve(case: Case, row: Row, job: Job, limited: Limited) -> None:
 
 def _retry_of(case: Case, job: Job) -> Micros:
     """As the record has it while the ADDJOB is not known: its reply may have been lost."""
-    return case.retry_of(job) or copy_options.read(job.first_record).get("retry", 0) * MILLI
+    return case.retry_of(job) or numbers(job.first_record).get("retry", 0) * MILLI
 
 
 def _ends_by(case: Case, since: Micros, retry: Micros) -> Micros:
@@ -261,7 +261,7 @@ def on_demand(case: Case, row: Row) -> None:
     limited = case.limits.get(row.queue)
     if limited is not None and limited.of_group.is_set:
         has_both = limited.concurrency or limited.rate
-        number = int(row.detail.partition(" group=")[2] or -1)
+        number = numbers(row.detail).get("group", -1)
         limited = None if has_both else limited.group(number)
     if limited is None:
         return
@@ -304,7 +304,7 @@ def _judge_demand(case: Case, row: Row, limited: Limited, side: Side) -> None:
 def _free_since(case: Case, row: Row, limited: Limited, side: Side) -> Micros:
     """Since when nothing is known that keeps the clients from jobs. Those of a side may have waited
     since before the cut."""
-    begun = int(row.detail.removeprefix("since=").partition(" ")[0])
+    begun = numbers(row.detail)["since"]
     since = max(begun, limited.full_at.get(side, NEVER), limited.known_at)
     settled = settled_at(case.world)
     if settled is None:

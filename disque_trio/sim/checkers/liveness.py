@@ -7,7 +7,6 @@ run that ends before a bound proves nothing for the jobs concerned, which `Findi
 from disque_trio.sim.bounds import absence, backlog_of_limits
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.cluster_liveness import is_whole, judge_rejoin, judge_unanswered
-from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.messages import ACK, QUEUED, WORKING
 from disque_trio.sim.checkers.obligations import MILLI, SECOND, Options, backlog
@@ -18,6 +17,7 @@ from disque_trio.sim.checkers.silence import had_given_up
 from disque_trio.sim.checkers.succession import held_until, is_held_back
 from disque_trio.sim.checkers.zones import judge_zones
 from disque_trio.sim.scenarios.plan import Consumer, Micros
+from disque_trio.tracing.details import numbers
 
 # While the run lasts.
 
@@ -273,7 +273,7 @@ def _has_not_waited(job: Job) -> bool:
 def _replicas_of(job: Job) -> int:
     """How many copies there shall be: what the first record says, for ADDJOB need not say it."""
     options = job.options
-    return read(job.first_record).get("replicate", 1 if options is None else options.replicate)
+    return numbers(job.first_record).get("replicate", 1 if options is None else options.replicate)
 
 
 def _will_expire(case: Case, job: Job, copy: Copy) -> bool:

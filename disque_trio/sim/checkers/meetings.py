@@ -8,13 +8,14 @@ from disque_trio.sim.checkers.case import Case, Flight
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.knobs import DEFAULTS
+from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
 
 def on_unmet(case: Case, row: Row) -> None:
     """A node has the job queued, and a client waits for it at another node. Of queues with limits
     L15 is judged."""
-    since = int(row.detail.removeprefix("since="))
+    since = numbers(row.detail)["since"]
     waited = row.time - since
     if waited <= bound(case) or not case.obligations.is_stream or _was_hindered(case, row, since):
         return

@@ -9,6 +9,7 @@ from disque_trio.sim.checkers.history import ASKED, record_fastack
 from disque_trio.sim.checkers.records import Announcement, Give, Incoming, Job
 from disque_trio.sim.checkers.refusals import was_short_of_memory
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.details import fields, jobs_in, number
 from disque_trio.tracing.rows import Row
 
 QUEUED: Final = "queued"
@@ -75,7 +76,7 @@ def _send_setack(case: Case, row: Row) -> None:
         job.asked_gc[key] = 1
     else:
         case.mark("setack.repeated")
-    job.gc_holders[row.node] = number_in(row.detail, "holders")
+    job.gc_holders[row.node] = number(row.detail, "holders")
     copy = job.copies.get(row.node)
     if copy is not None and copy.acked_by == "setack":
         case.mark("setack.takeover")
@@ -136,21 +137,6 @@ def _note_copy_sent(case: Case, row: Row) -> None:
     elif job.created_at is not None and row.time > job.created_at and job.sent_to:
         case.mark("widen.added")
     job.sent_to[row.peer] = None
-
-
-def jobs_in(row: Row) -> list[str]:
-    """The jobs that a message is about."""
-    if row.job:
-        return [row.job]
-    _, _, rest = row.detail.partition("jobs=")
-    return rest.partition(" ")[0].split(",") if rest else []
-
-
-def number_in(detail: str, name: str) -> int:
-    """The number that a detail gives for a name; 0 if it gives none."""
-    _, _, rest = f" {detail}".partition(f" {name}=")
-    value = rest.partition(" ")[0]
-    return int(value) if value.isdigit() else 0
 
 
 def _bases(case: Case, row: Row) -> Bases:
@@ -381,10 +367,9 @@ def _list(row: Row, job: Job, holder: str) -> None:
 
 def _lists_in(row: Row) -> Iterator[tuple[str, list[str]]]:
     """By job: the holders that REPLJOB or YOURJOBS names."""
-    _, _, rest = row.detail.partition("holders=")
-    lists = rest.partition(" ")[0].split(";")
-    for number, job_id in enumerate(jobs_in(row)):
-        holders = lists[number] if number < len(lists) else ""
+    lists = fields(row.detail).get("holders", "").split(";")
+    for at, job_id in enumerate(jobs_in(row)):
+        holders = lists[at] if at < len(lists) else ""
         yield job_id, [holder for holder in holders.split(",") if holder]
 
 

@@ -106,7 +106,7 @@ def read_options(detail: str, nodes: int, *, replicate: int = 3, sync: int = 0) 
         timeout=(_whole(values, "timeout") or 0) * MILLI,
         is_async="async" in values,
         maxlen=_whole(values, "maxlen"),
-        if_exists=words.partition("ifexists=")[2].partition(" ")[0],
+        if_exists=values.get("ifexists", ""),
         **_carried(values),
         body=body if has_body else None,
         is_default="replicate" not in values,

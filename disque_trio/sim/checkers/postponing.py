@@ -11,12 +11,13 @@ from typing import Final
 
 from disque_trio.sim.checkers import durability, silence, timers
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.messages import POSTPONED, QUEUED, WORKING, number_in
+from disque_trio.sim.checkers.messages import POSTPONED, QUEUED, WORKING
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Copy, Job
 from disque_trio.sim.checkers.waits import Wait
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.postponing import MARGIN
+from disque_trio.tracing.details import number
 from disque_trio.tracing.rows import Row
 
 _BY_ITSELF: Final = (
@@ -33,7 +34,7 @@ LATEST: Final[Micros] = (MARGIN + 500) * MILLI
 def on_postpone(case: Case, row: Row, job: Job) -> None:
     """A NACK or RELEASE lets the job wait: on its node, or on one that is told."""
     is_here = row.cause in _GIVEN_BACK
-    wait = number_in(row.detail, "wait") * MILLI
+    wait = number(row.detail, "wait") * MILLI
     copy = job.copies.get(row.node)
     job.expected_since = max(job.expected_since, row.time + case.obligations.longest(wait))
     if is_here:

@@ -12,11 +12,12 @@ from typing import Final
 
 from disque_trio.sim.checkers import copy_options, errors, results
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.copy_options import read, rounded
+from disque_trio.sim.checkers.copy_options import rounded
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI
 from disque_trio.sim.checkers.records import FOREVER, Copy, Job
 from disque_trio.sim.checkers.requests import Query
 from disque_trio.terminal.counting import counted
+from disque_trio.tracing.details import fields, numbers
 from disque_trio.tracing.rows import Row
 
 GONE: Final = ""
@@ -202,15 +203,15 @@ def _judge_qstat(case: Case, row: Row, query: Query) -> Iterator[str]:
         if least:
             yield f"no such queue, and there are {_between(least, most)}"
         return
-    fields = read(row.detail)
-    if not least <= fields["len"] <= most:
-        yield f"{counted(fields['len'], 'job')}, and there are {_between(least, most)}"
+    values = numbers(row.detail)
+    if not least <= values["len"] <= most:
+        yield f"{counted(values['len'], 'job')}, and there are {_between(least, most)}"
     fewest, greatest = _lengths(case, query, DEAD).get(row.queue, (0, 0))
-    if not fewest <= fields.get("dead", fewest) <= greatest:
-        yield f"{counted(fields['dead'], 'dead job')}, and there are {_between(fewest, greatest)}"
-    if fields["in"] - fields["out"] < fields["len"]:
-        came = counted(fields["in"], "job")
-        yield f"{came} came, {fields['out']} went, {fields['len']} are there"
+    if not fewest <= values.get("dead", fewest) <= greatest:
+        yield f"{counted(values['dead'], 'dead job')}, and there are {_between(fewest, greatest)}"
+    if values["in"] - values["out"] < values["len"]:
+        came = counted(values["in"], "job")
+        yield f"{came} came, {values['out']} went, {values['len']} are there"
 
 
 def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
@@ -249,12 +250,12 @@ def _group(case: Case, job_id: str) -> int:
 
 
 def _place(case: Case, job_id: str) -> tuple[int, int, str]:
-    first = read(case.job(job_id).first_record)
+    first = numbers(case.job(job_id).first_record)
     return -first.get("priority", 0), first.get("made", 0), job_id
 
 
 def _judge_body(job: Job, body: str) -> Iterator[str]:
-    asked = read(job.first_record).get("body")
+    asked = numbers(job.first_record).get("body")
     if body and asked is not None and int(body) != asked:
         yield f"another body of {job.id} than its first record"
 
@@ -267,26 +268,20 @@ def _judge_show(case: Case, row: Row, query: Query) -> Iterator[str]:
         if GONE not in stood:
             yield f"not held, and it {_how({row.job: stood}, row.job)}"
         return
-    fields = _spelled(row.detail)
-    if "result" in fields or fields["state"] == "acked":
-        results.judge(case, row, job, query.time, fields.get("result", ""))
-    if "result" in fields and GONE in stood:
+    values = fields(row.detail, "queue")
+    if "result" in values or values["state"] == "acked":
+        results.judge(case, row, job, query.time, values.get("result", ""))
+    if "result" in values and GONE in stood:
         return
-    if not any(each in stood for each in _STATES[fields["state"]]):
-        yield f"state {fields['state']}, and it {_how({row.job: stood}, row.job)}"
-    elif fields["state"] == "wait-repl" and _is_settled(job, row.node, query):
+    if not any(each in stood for each in _STATES[values["state"]]):
+        yield f"state {values['state']}, and it {_how({row.job: stood}, row.job)}"
+    elif values["state"] == "wait-repl" and _is_settled(job, row.node, query):
         yield "state wait-repl, and its ADDJOB does not wait for copies"
-    if fields["queue"] and GONE not in stood:
-        yield from _judge_terms(job, fields, row.node)
-        yield from _judge_life(case, row, job, query, int(fields["ttl"]))
-        yield from errors.judge(case, row, job, query.time, fields)
-        yield from _judge_holders(case, row, job, query, fields["holders"].split(","))
-
-
-def _spelled(detail: str) -> dict[str, str]:
-    rest, _, queue = detail.partition(" queue=")
-    pairs = (word.partition("=") for word in rest.split())
-    return {**{name: value for name, _, value in pairs}, "queue": queue}
+    if values["queue"] and GONE not in stood:
+        yield from _judge_terms(job, values, row.node)
+        yield from _judge_life(case, row, job, query, int(values["ttl"]))
+        yield from errors.judge(case, row, job, query.time, values)
+        yield from _judge_holders(case, row, job, query, values["holders"].split(","))
 
 
 def _is_settled(job: Job, node: str, query: Query) -> bool:
@@ -296,20 +291,20 @@ def _is_settled(job: Job, node: str, query: Query) -> bool:
     return is_elsewhere or (job.add is not None and job.add.answered < query.time)
 
 
-def _judge_terms(job: Job, fields: dict[str, str], node: str) -> Iterator[str]:
+def _judge_terms(job: Job, values: dict[str, str], node: str) -> Iterator[str]:
     """As in ADDJOB. A repaired copy has the rest of DELAY, an ack from a journal no body."""
-    first = read(job.first_record)
+    first = numbers(job.first_record)
     for name in ("replicate", "retry"):
-        if name in first and int(fields[name]) != first[name]:
-            yield f"{name}={fields[name]}, the first record {first[name]}"
-    if "delay" in first and int(fields["delay"]) > rounded(first["delay"]):
-        yield f"delay={fields['delay']}, the first record {first['delay']}"
-    if job.queue and fields["queue"] != job.queue:
-        yield f"the queue {fields['queue']}, the first record {job.queue}"
+        if name in first and int(values[name]) != first[name]:
+            yield f"{name}={values[name]}, the first record {first[name]}"
+    if "delay" in first and int(values["delay"]) > rounded(first["delay"]):
+        yield f"delay={values['delay']}, the first record {first['delay']}"
+    if job.queue and values["queue"] != job.queue:
+        yield f"the queue {values['queue']}, the first record {job.queue}"
     copy = job.copies.get(node)
     is_loaded = copy is not None and copy.cause == "loaded"
-    if not is_loaded or (fields["state"], fields["body"]) != (ACKED, "0"):
-        yield from _judge_body(job, fields["body"])
+    if not is_loaded or (values["state"], values["body"]) != (ACKED, "0"):
+        yield from _judge_body(job, values["body"])
 
 
 def _judge_life(case: Case, row: Row, job: Job, query: Query, seconds: int) -> Iterator[str]:
@@ -400,17 +395,17 @@ def _is_last_page(case: Case, row: Row, query: Query) -> bool:
 
 
 def _judge_info(case: Case, row: Row, query: Query) -> Iterator[str]:
-    fields = read(row.detail)
+    values = numbers(row.detail)
     stands = {job for job, standing in query.before.items() if standing}
     least = most = len(stands)
     for job, standing in query.changes:
         (stands.add if standing else stands.discard)(job)
         least, most = min(least, len(stands)), max(most, len(stands))
-    if not least <= fields["registered_jobs"] <= most:
-        yield f"registered_jobs:{fields['registered_jobs']}, and there are {_between(least, most)}"
+    if not least <= values["registered_jobs"] <= most:
+        yield f"registered_jobs:{values['registered_jobs']}, and there are {_between(least, most)}"
     queues = sum(least > 0 for least, _ in _lengths(case, query).values())
-    if not queues <= fields["registered_queues"] <= (len(case.queues) or FOREVER):
-        yield f"registered_queues:{fields['registered_queues']}, and {queues} have jobs"
+    if not queues <= values["registered_queues"] <= (len(case.queues) or FOREVER):
+        yield f"registered_queues:{values['registered_queues']}, and {queues} have jobs"
 
 
 _JUDGE: Final[dict[str, Callable[[Case, Row, Query], Iterator[str]]]] = {

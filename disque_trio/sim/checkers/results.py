@@ -9,12 +9,12 @@ from typing import Final
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.durability import TROUBLES
-from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import Job, KeptResult, SentResult
 from disque_trio.sim.checkers.refusals import was_short_of_memory
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import KEEPS_ALL
+from disque_trio.tracing.details import fields, number
 from disque_trio.tracing.rows import Row
 
 _SLACK: Final = SECOND
@@ -22,12 +22,13 @@ _SLACK: Final = SECOND
 
 def on_ack_invoke(case: Case, row: Row, job: Job) -> None:
     """An ACKJOB is sent, maybe with RESULT."""
-    head, _, text = row.detail.partition("result=")
-    if not text or head.strip():
+    values = fields(row.detail)
+    if "result" not in values:
         return
-    crc, _, keep = text.partition(" keep=")
-    case.sent_results[row.client, row.ref, job.id] = SentResult(row.time, int(keep) * MILLI)
-    case.results.setdefault(job.id, {})[crc] = None
+    case.sent_results[row.client, row.ref, job.id] = SentResult(
+        row.time, int(values["keep"]) * MILLI
+    )
+    case.results.setdefault(job.id, {})[values["result"]] = None
 
 
 def on_ack_ok(case: Case, row: Row, job: Job) -> None:
@@ -77,7 +78,7 @@ def _end_by(case: Case, node: str, job_id: str, until: Micros) -> None:
 def after_received(case: Case, row: Row) -> None:
     """RESULT has come."""
     job = case.jobs.get(row.job) or case.job(row.job)
-    left = number_in(row.detail, "left") * MILLI
+    left = number(row.detail, "left") * MILLI
     _end_by(case, row.node, row.job, row.time + case.obligations.longest(left))
     copy = job.copies.get(row.node)
     if copy is None or copy.is_dummy or case.world.may_be_unknown(row.node, row.peer, row.time):
@@ -133,9 +134,9 @@ def on_wait_invoke(case: Case, row: Row, job: Job) -> None:
 def on_wait_ok(case: Case, row: Row, job: Job) -> None:
     """It is answered."""
     asked = case.looking.pop((row.client, row.ref, job.id), None)
-    end, _, result = row.detail.partition(" result=")
-    if asked is not None and end == "b'acked'":
-        judge(case, row, job, asked, result)
+    values = fields(row.detail)
+    if asked is not None and "b'acked'" in values:
+        judge(case, row, job, asked, values.get("result", ""))
 
 
 def on_wait_refused(case: Case, row: Row, job: Job) -> None:

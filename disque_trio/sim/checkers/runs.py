@@ -15,6 +15,7 @@ from disque_trio.sim.checkers.records import FOREVER, NEVER, Job, Lease
 from disque_trio.sim.checkers.run_records import Delivery, Process
 from disque_trio.sim.scenarios.plan import Consumer, Micros
 from disque_trio.sim.workload.engine_workers import ABORT, DRAIN
+from disque_trio.tracing.details import number
 from disque_trio.tracing.rows import Row
 from disque_trio.worker.engine.connecting import LONGEST_REST
 
@@ -118,11 +119,11 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
     known = process.deliveries.get(row.job)
     if known is not None and (known.is_held or row.job in process.runs):
         known.base, known.asked_at, known.is_lost = base, row.time, False
-        known.additional = trials.counted(row)
+        known.additional = number(row.detail, "additional")
         return
     process.deliveries[row.job] = delivery = Delivery(base, row.time, row.time)
     delivery.outcome = "" if known is None else known.outcome
-    delivery.additional = trials.counted(row)
+    delivery.additional = number(row.detail, "additional")
     delivery.is_once = not case.job(row.job).is_at_least_once
     case.check("W5")
     held = sum(delivery.is_held for delivery in process.deliveries.values()) + len(process.runs)

@@ -15,6 +15,7 @@ from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Lease
 from disque_trio.sim.model.vector_clocks import precedes
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.terminal.counting import counted
+from disque_trio.tracing.details import body
 from disque_trio.tracing.rows import Row
 
 _OWN_DOING: Final = ("first", "delay-over", "retry", "import", "enqueue-message")
@@ -104,17 +105,17 @@ def after_add_ok(case: Case, _row: Row, job: Job) -> None:
 def on_deliver(case: Case, row: Row, job: Job) -> None:
     """S3: every delivered job was added, to this queue, with this body."""
     case.check("S3")
-    _, has_body, body = row.detail.partition("body=")
-    if not has_body:
+    text = body(row.detail)
+    if text is None:
         return
-    add = job.add or _find_add(case, row.queue, body, job)
+    add = job.add or _find_add(case, row.queue, text, job)
     if add is None:
-        case.violate("S3", f"nobody has added {body!r} to {row.queue}", job.id, row.node)
+        case.violate("S3", f"nobody has added {text!r} to {row.queue}", job.id, row.node)
     elif add.queue != row.queue:
         detail = f"it was added to {add.queue} and comes out of {row.queue}"
         case.violate("S3", detail, job.id, row.node)
-    elif add.options.body not in {None, body}:
-        detail = f"it was added as {add.options.body!r} and comes out as {body!r}"
+    elif add.options.body not in {None, text}:
+        detail = f"it was added as {add.options.body!r} and comes out as {text!r}"
         case.violate("S3", detail, job.id, row.node)
 
 

@@ -14,6 +14,7 @@ from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import NEVER, Question
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.details import fields
 from disque_trio.tracing.rows import Row
 
 
@@ -107,14 +108,19 @@ def is_suspected(case: Case, node: str, peer: str) -> bool:
 def on_claim(case: Case, row: Row) -> None:
     """A node asks another about a key, for a job, and again until it has an answer."""
     claims = case.claims.setdefault((row.node, row.peer), {})
-    search = row.detail.partition("/")[0]
+    search = _search(row)
     if claims.get(search, ("", 0))[0] != row.job:
         claims[search] = (row.job, row.time)
 
 
 def on_claim_answer(case: Case, row: Row) -> None:
     """It has an answer; what it asks then is another question."""
-    case.claims.get((row.node, row.peer), {}).pop(row.detail.partition("/")[0], None)
+    case.claims.get((row.node, row.peer), {}).pop(_search(row), None)
+
+
+def _search(row: Row) -> str:
+    """The number of a question, without that of its round."""
+    return fields(row.detail, "key")["number"].partition("/")[0]
 
 
 def is_one_awaited(case: Case, node: str, job: str, others: Iterable[str]) -> bool:

@@ -5,13 +5,12 @@ no less; and nobody counts more than there were. A redrive begins anew.
 """
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.copy_options import read
-from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.records import NEVER, Job, Lease
 from disque_trio.sim.checkers.silence import is_unanswered_since_start, may_be_unlinked
 from disque_trio.sim.checkers.waits import Snoozes
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.terminal.counting import counted
+from disque_trio.tracing.details import fields, number, numbers
 from disque_trio.tracing.rows import Row
 
 _NONE = (0, NEVER)
@@ -20,7 +19,7 @@ _NONE = (0, NEVER)
 def on_postpone(case: Case, row: Row, job: Job) -> None:
     """S14: the node of a RELEASE counts one more; that of a NACK, and one that is told, what they
     know."""
-    reported = number_in(row.detail, "snoozes")
+    reported = number(row.detail, "snoozes")
     if job.id not in case.snoozes and not reported and row.cause != "release":
         return
     found = case.snoozes.setdefault(job.id, Snoozes())
@@ -51,7 +50,7 @@ def _most(case: Case, found: Snoozes, job: Job, node: str) -> int:
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
     """S14: a record says how often; what its node knew before is gone."""
-    reported = read(row.detail.partition(" left=")[0]).get("snoozes", 0)
+    reported = numbers(row.detail).get("snoozes", 0)
     found = case.snoozes.get(job.id)
     if found is None and not reported:
         return
@@ -68,7 +67,7 @@ def after_received(case: Case, row: Row) -> None:
     if found is None or copy is None or copy.is_acked or copy.state[1]:
         return
     if not case.world.may_be_unknown(row.node, row.peer, row.time):
-        _learn(found, row.node, number_in(row.detail, "snoozes"), row.time)
+        _learn(found, row.node, number(row.detail, "snoozes"), row.time)
 
 
 def after_sending(case: Case, row: Row) -> None:
@@ -78,7 +77,7 @@ def after_sending(case: Case, row: Row) -> None:
         return
     least, since = found.known.get(row.node, _NONE)
     if not _may_be_older(case, row, since):
-        _judge(case, row, (number_in(row.detail, "snoozes"), least, found.total))
+        _judge(case, row, (number(row.detail, "snoozes"), least, found.total))
 
 
 def _may_be_older(case: Case, row: Row, since: Micros) -> bool:
@@ -136,12 +135,12 @@ def on_serve(case: Case, row: Row, job: Job) -> None:
 
 def on_deliver(case: Case, row: Row, job: Job, serve: Lease) -> None:
     """S14: a consumer that asks WITHMETA is told how often, if ever."""
-    fields = row.detail.partition("body=")[0]
-    if "token=" not in fields:
+    values = fields(row.detail, "body")
+    if "token" not in values:
         return
     found = case.snoozes.get(job.id) or Snoozes()
     least, most = found.served.pop((serve.time, serve.node, serve.client), (0, found.total))
-    _judge(case, row, (number_in(fields, "snoozes"), least, most))
+    _judge(case, row, (int(values.get("snoozes", 0)), least, most))
 
 
 def _learn(found: Snoozes, node: str, count: int, time: Micros) -> None:

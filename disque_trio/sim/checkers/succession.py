@@ -9,11 +9,11 @@ from typing import Final
 
 from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.obligations import DESYNC, SECOND, Options
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Add, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.bodies import checksum
+from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
 _QUEUED_WITHIN: Final[Micros] = 2 * SECOND
@@ -202,7 +202,7 @@ def before_ack(case: Case, row: Row, job: Job) -> None:
 
 def age(job: Job) -> tuple[int, str]:
     """Of two jobs with one key the one with the smaller age is the first."""
-    return int(read(job.first_record).get("made", 0)), job.id
+    return int(numbers(job.first_record).get("made", 0)), job.id
 
 
 def _replaces(case: Case, job: Job) -> bool:
@@ -217,7 +217,7 @@ def _has_copies(case: Case, job: Job) -> bool:
     options = _options(case, job)
     if options is not None and options.is_async:
         return True
-    wanted = read(job.first_record).get("replicate", 1)
+    wanted = numbers(job.first_record).get("replicate", 1)
     if options is not None:
         wanted = min(wanted, options.sync)  # of so many its ADDJOB waits for
     return job.holders() + job.destroyed >= wanted
@@ -226,7 +226,7 @@ def _has_copies(case: Case, job: Job) -> bool:
 def _options(case: Case, job: Job) -> Options | None:
     if job.options is not None:
         return job.options
-    body = read(job.first_record).get("body")
+    body = numbers(job.first_record).get("body")
     for add in case.adds.values():
         text = add.options.body
         if add.queue == job.queue and text is not None and checksum(text) == body:

@@ -8,12 +8,6 @@ from disque_trio.tracing.rows import Row
 from disque_trio.worker.engine.suspects import ALONE_FROM, PATIENCE, TRIAL
 
 
-def counted(row: Row) -> int:
-    """The additional deliveries that a worker is told of with a job."""
-    _, _, rest = row.detail.partition("additional=")
-    return int(rest.split()[0]) if rest else 0
-
-
 def before_begin(case: Case, row: Row, process: Process, delivery: Delivery) -> None:
     """W11: what runs beside it began with it, or has passed its trial; and a suspect has no other
     company, and nothing is held meanwhile, unless it has waited for long."""

@@ -12,13 +12,13 @@ from zlib import crc32
 from disque_trio.sim.checkers import silence, succession
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.client_events import withdraw
-from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI, SECOND
 from disque_trio.sim.checkers.records import Add, Job
 from disque_trio.sim.checkers.succession import age
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine import key_ordering
 from disque_trio.tracing.bodies import checksum
+from disque_trio.tracing.details import fields, numbers
 from disque_trio.tracing.rows import Row
 
 MEETS: Micros = 5 * SECOND
@@ -32,7 +32,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     """S24: no other job with the key lives when one is added."""
     if row.cause != "add" or not job.first_record or job.key is not None:
         return
-    record = read(job.first_record)
+    record = numbers(job.first_record)
     if "key" not in record:
         return
     job.key = (job.queue, record["key"])
@@ -160,9 +160,9 @@ def after_keyclaim(case: Case, row: Row) -> None:
     """A node asks all others about a key, for a client or for a job that may yield."""
     if row.job:
         return
-    words, _, key = row.detail.partition(" key=")
-    search, _, number = words.partition("/")
-    searches = case.rounds.setdefault((row.node, (row.queue, crc32(key.encode()))), {})
+    values = fields(row.detail, "key")
+    search, _, number = values["number"].partition("/")
+    searches = case.rounds.setdefault((row.node, (row.queue, crc32(values["key"].encode()))), {})
     if searches.get(search, ("", 0))[0] != number:
         searches[search] = (number, row.time)
 
@@ -201,7 +201,7 @@ def _is_another(case: Case, row: Row, job: Job) -> bool:
         return False
     if job.add is not None or not job.first_record or add.options.body is None:
         return job.add is not add
-    return read(job.first_record).get("body") != checksum(add.options.body)
+    return numbers(job.first_record).get("body") != checksum(add.options.body)
 
 
 def _on_same(case: Case, row: Row, job: Job) -> None:

@@ -12,6 +12,7 @@ from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import ALIVE, NEVER, Job, Lease
 from disque_trio.sim.checkers.requests import Purge
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.details import fields, jobs_in
 from disque_trio.tracing.rows import Row
 
 
@@ -23,10 +24,10 @@ def on_serve(case: Case, row: Row, job: Job) -> None:
 
 def on_deliver(case: Case, row: Row, serve: Lease) -> None:
     """Remember to which serve the token belongs."""
-    _, has_token, rest = row.detail.partition("body=")[0].partition("token=")
-    if has_token:
-        case.tokens[rest.split()[0]] = (serve.time, serve.node, serve.client)
-    if " tied " in row.detail.partition("body=")[0]:
+    values = fields(row.detail, "body")
+    if "token" in values:
+        case.tokens[values["token"]] = (serve.time, serve.node, serve.client)
+    if "tied" in values:
         case.tied.setdefault((row.client, row.node), {})[row.job] = None
 
 
@@ -149,7 +150,7 @@ def on_hangup(case: Case, row: Row) -> None:
     """A consumer ends a connection: the node has to learn of it. Others of the consumer go on, and
     what is tied to them."""
     tied = case.tied.get((row.client, row.node), {})
-    for job_id in filter(None, row.detail.removeprefix("jobs=").split(",")):
+    for job_id in jobs_in(row):
         if job_id not in tied:
             continue
         del tied[job_id]
@@ -270,7 +271,7 @@ def before_ack(case: Case, row: Row, job: Job) -> None:
 def on_wait_ok(case: Case, row: Row, job: Job) -> None:
     """S23: the end of which WAITJOB tells has come."""
     case.check("S23")
-    end = row.detail.partition(" result=")[0]
+    end = next(iter(fields(row.detail)))
     case.mark("wait.told" if end != "None" else "wait.timeout")
     if end == "b'acked'":
         if not (job.acks or job.ack_invoked is not None or job.may_delete):

@@ -7,9 +7,9 @@ in it: two runs that differ in these alone have the same signature.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from disque_trio.sim.checkers.messages import jobs_in
 from disque_trio.sim.picture.job_states import LETTERS, JobState, JobStates
 from disque_trio.sim.scenarios import fault_kinds
+from disque_trio.tracing.details import jobs_in
 from disque_trio.tracing.rows import Row
 
 _STEPS: Final = frozenset((

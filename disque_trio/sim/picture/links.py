@@ -11,6 +11,7 @@ import attrs
 from disque_trio.sim.picture.plan_words import by_number
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing import client_rows
+from disque_trio.tracing.details import body, jobs_in
 from disque_trio.tracing.rows import Row
 
 CLIENT_KINDS = client_rows.KINDS | {"query"}
@@ -77,8 +78,8 @@ class Links:
             self._link(index, row)
             named += self._name_mate(index, row)
         for index, row in enumerate(rows, first):
-            if row.kind == "add.invoke" and not self.jobs[index] and _body(row):
-                self._nameless[row.queue, _body(row)] = index
+            if row.kind == "add.invoke" and not self.jobs[index] and (text := body(row.detail)):
+                self._nameless[row.queue, text] = index
         for row in rows:
             if row.kind == "get.deliver":
                 named += self._claim(row)
@@ -86,7 +87,7 @@ class Links:
 
     def _link(self, index: int, row: Row) -> None:
         if row.cause == "yourjobs" and not row.job:
-            self.shared += [(index, job) for job in _listed(row.detail)]
+            self.shared += [(index, job) for job in jobs_in(row)]
         key = _key(row)
         if row.kind in {"send", "serve"} or row.kind.endswith(".invoke"):
             self._latest[key] = index
@@ -107,7 +108,7 @@ class Links:
 
     def _claim(self, row: Row) -> list[int]:
         """Find the job of an ADDJOB with an unknown outcome by the body of what is delivered."""
-        invocation = self._nameless.pop((row.queue, _body(row)), None)
+        invocation = self._nameless.pop((row.queue, body(row.detail) or ""), None)
         if invocation is None or self.jobs[invocation]:
             return []
         outcome = self._outcomes.get(invocation)
@@ -141,13 +142,3 @@ def _key(row: Row) -> tuple[object, ...]:
     if is_client(row):
         return (row.node, row.client, row.ref, "" if row.kind.startswith("add.") else row.job)
     return ()
-
-
-def _body(row: Row) -> str:
-    return row.detail.partition("body=")[2]
-
-
-def _listed(detail: str) -> list[str]:
-    """The jobs of a message that has several: ``jobs=…,… holders=…``."""
-    fields = dict(word.partition("=")[::2] for word in detail.split())
-    return [job for job in fields.get("jobs", "").split(",") if job]

@@ -20,6 +20,7 @@ from disque_trio.sim.workload.actions import Agent, Disconnect, SendRequest, Wri
 from disque_trio.statemachine.base import Reply
 from disque_trio.tracing import client_rows, query_rows
 from disque_trio.tracing.client_rows import Note
+from disque_trio.tracing.details import fields
 
 DISTANCE: Final[Micros] = 150
 """The latency between agents and nodes; each agent's is a little longer than the last one's."""
@@ -218,7 +219,7 @@ class ClientConnections:
             self.settle(connection.actor)
 
     def _note(self, connection: ClientConnection, operation: Operation, note: Note) -> None:
-        if note.kind == "get.deliver" and " tied " in note.detail.partition("body=")[0]:
+        if note.kind == "get.deliver" and "tied" in fields(note.detail, "body"):
             connection.tied[note.job] = None
         self._recorder.add(
             (
