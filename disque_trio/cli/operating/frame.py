@@ -158,7 +158,7 @@ async def _operate(each: Operation, admin: Admin, options: Any) -> int:
     for one in several:
         plan = await each.planned(admin.client, fields_of({**values, **one}))
         if options.is_plan:
-            outcome.says += plan.says
+            outcome.says.extend(plan.says)
             continue
         if (each.is_grave or plan.risk) and not options.is_sure:
             text = "; ".join(map(printable, plan.says))

@@ -95,7 +95,7 @@ class _Run:
         # Who made the earlier attempts is not known; Django counts them by this list.
         self._workers = [f"{socket.gethostname()}-{os.getpid()}"] * job.attempt
         self._path, self._now = path, timezone.now()
-        self._job, self._given, self._kwargs = job, args, kwargs
+        self._job, self._args, self._kwargs = job, args, kwargs
         self.args: list[Any] = args
         if found.takes_context:
             self.args = [api.base.TaskContext(task_result=self._result("RUNNING")), *args]
@@ -122,7 +122,7 @@ class _Run:
         return {
             "path": self._path,
             "alias": self.task.backend,
-            "args": self._given,
+            "args": self._args,
             "kwargs": self._kwargs,
             "value": value,
             "started": self._now.timestamp(),
@@ -134,7 +134,7 @@ class _Run:
         return result_of(
             self.task,
             self._job.key or self._job.id,
-            self._given,
+            self._args,
             self._kwargs,
             status=api.base.TaskResultStatus(status),
             started_at=self._now,

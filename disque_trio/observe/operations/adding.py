@@ -185,7 +185,7 @@ async def edit(client: Client, args: Json) -> Plan:
             outcome.failed.append(f"{net} has the new body, but not the key: {error}")
             return
         outcome.count += 1
-        outcome.says += [f"{id} has ended", f"added {new}"]
+        outcome.says.extend([f"{id} has ended", f"added {new}"])
         await client.run(commands.ackjob(net))
 
     run = replace if key is None else replace_key

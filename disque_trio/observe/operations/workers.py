@@ -37,10 +37,9 @@ def ordered(order: OrderName, effect: str) -> Callable[[Client, Json], Any]:
                     outcome.failed.append(f"{report.name}: {each.error}")
                 else:
                     outcome.count += 1
-                    outcome.says += [
-                        f"{report.name}: {order}; {counted(answer.report.busy, 'job')} running",
-                        *answer.stacks.splitlines(),
-                    ]
+                    running = counted(answer.report.busy, "job")
+                    outcome.says.append(f"{report.name}: {order}; {running} running")
+                    outcome.says.extend(answer.stacks.splitlines())
                     state, busy = answer.report.state, answer.report.busy
                     row |= {"state": state, "busy": busy, "stacks": answer.stacks}
                 outcome.details.append(row)
