@@ -144,7 +144,7 @@ class _Waiter:
                 except OSError:
                     mask = _DEAD
                 if not self.scope.cancel_called:
-                    self.poller.tell(self.fd, mask)
+                    self.poller.mark_ready(self.fd, mask)
                     await self.poller.until_polled()
 
 
@@ -211,7 +211,7 @@ class TaskPoller:
 
     # Called by the tasks.
 
-    def tell(self, fd: int, mask: int) -> None:
+    def mark_ready(self, fd: int, mask: int) -> None:
         """Something is ready."""
         self._ready[fd] = self._ready.get(fd, 0) | mask
         if self._event_loop is not None:
@@ -290,7 +290,7 @@ class TaskPoller:
             await trio.sleep(LOOK_S)
             for fd, found in self._looker.poll(0):
                 if mask := found & (RDHUP | _DEAD):
-                    self.tell(fd, mask)
+                    self.mark_ready(fd, mask)
         self._is_looking = False
 
 

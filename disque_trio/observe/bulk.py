@@ -35,7 +35,7 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
     if not plans:
         raise MistakeError("; ".join(_counted(refused)) or "no job fits")
 
-    async def run(outcome: Outcome, tell: Tell) -> None:
+    async def run(outcome: Outcome, report: Tell) -> None:
         done, failed = Counter[str](), Counter[str]()
         for number, plan in enumerate(plans, 1):
             one = Outcome()
@@ -48,7 +48,7 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
             failed.update(each.replace(plan.target, "the job") for each in one.failed)
             outcome.says[:], outcome.failed[:] = _counted(done), _counted(failed)
             if number % _EVERY == 0:
-                tell(f"{number:,} of {counted(len(plans), 'job')}")
+                report(f"{number:,} of {counted(len(plans), 'job')}")
 
     count = len(plans)
     return Plan(

@@ -72,7 +72,7 @@ class Observer:
         self.lists = QueueLists(self.counts)
         self._waits_until = None
 
-    async def tell(self, topic: str, args: Json) -> Answer:
+    async def answer(self, topic: str, args: Json) -> Answer:
         """The answer. Raises `MistakeError` for a question that cannot be, and `DisqueError`."""
         if topic not in TOPICS:
             raise MistakeError(f"there is no topic '{topic}': {', '.join(TOPICS)}")

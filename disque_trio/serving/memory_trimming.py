@@ -57,16 +57,16 @@ class Trimmer:
         log: Log,
         *,
         limit: Callable[[], int],
-        tell: Callable[[int], None],
+        notify: Callable[[int], None],
         rss: Callable[[], int] = present_rss_bytes,
         trim: Callable[[], object] | None,
     ) -> None:
         """`used` says how many bytes are accounted for, `rss` how many are in memory, and `limit`
-        is maxmemory. Each measurement is passed to `tell`. Without `trim` it only measures."""
+        is maxmemory. Each measurement is passed to `notify`. Without `trim` it only measures."""
         self._used = used
         self._log = log
         self._limit = limit
-        self._tell = tell
+        self._notify = notify
         self._rss = rss
         self._trim = trim
         self._pause = LEAST_PAUSE_S
@@ -90,7 +90,7 @@ class Trimmer:
         is_tight = rss * 100 > self._limit() * TIGHT_PERCENT
         if self._is_worth_it(surplus, is_tight=is_tight):
             rss = await self._give_back(rss, surplus, TIGHT_SHARE if is_tight else SHARE)
-        self._tell(rss)
+        self._notify(rss)
 
     def _is_worth_it(self, surplus: int, *, is_tight: bool) -> bool:
         now = trio.current_time()
@@ -133,7 +133,7 @@ def trimmer_for(state: NodeState, log: Log, platform: str = sys.platform) -> Tri
         lambda: pressure.weighed(state),
         log,
         limit=lambda: state.config.maxmemory,
-        tell=lambda rss: resident_size.measured(state, rss),
+        notify=lambda rss: resident_size.measured(state, rss),
         trim=malloc_trim() if platform == "linux" else None,
     )
 

@@ -300,7 +300,7 @@ async def _live(
             await task()
 
     def stop(signal_name: str) -> None:
-        supervisor.tell("STOPPING=1")
+        supervisor.notify("STOPPING=1")
         node.stop(Shutdown(), signal_name)
 
     on_signals(stop, lambda: _reload(node, host, log))

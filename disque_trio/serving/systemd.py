@@ -30,7 +30,7 @@ class Supervisor:
         self.interval_s = _interval_s(environment) if path or line is not None else 0.0
         """How often WATCHDOG=1 is due; 0 is never."""
 
-    def tell(self, *lines: str) -> None:
+    def notify(self, *lines: str) -> None:
         """Send lines such as ``READY=1``. Never waits."""
         text = "\n".join(lines).encode()
         with contextlib.suppress(OSError):
@@ -43,11 +43,11 @@ class Supervisor:
     async def attend(self, is_loading: Callable[[], bool], status: str) -> None:
         """Report READY=1 once the node serves, and then WATCHDOG=1 at intervals if wanted."""
         while is_loading():
-            self.tell("STATUS=loading jobs", f"EXTEND_TIMEOUT_USEC={_EXTENSION_US}")
+            self.notify("STATUS=loading jobs", f"EXTEND_TIMEOUT_USEC={_EXTENSION_US}")
             await trio.sleep(_LOOK_EVERY_S)
-        self.tell("READY=1", f"STATUS={status}")
+        self.notify("READY=1", f"STATUS={status}")
         while self.interval_s:
-            self.tell("WATCHDOG=1")
+            self.notify("WATCHDOG=1")
             await trio.sleep(self.interval_s)
 
 

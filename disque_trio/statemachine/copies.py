@@ -279,7 +279,7 @@ def add_holder(job: Job, id: NodeId) -> None:
         job.holders = _shared((*job.holders, id))
 
 
-def tell_state(node: NodeState, job: Job, ids: Iterable[NodeId]) -> None:
+def send_state(node: NodeState, job: Job, ids: Iterable[NodeId]) -> None:
     """Tell holders that the job is dead, or has been redriven. Nodes that do not know of dead jobs
     are told that a worker has it, so that they do not queue it for now."""
     found = [peer for id in ids if (peer := node.cluster.nodes.get(id)) is not None and peer.link]
@@ -300,7 +300,7 @@ def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:
     return True
 
 
-def tell_of_ack(node: NodeState, sender: Peer, job: Job, holders: tuple[NodeId, ...]) -> None:
+def send_ack_back(node: NodeState, sender: Peer, job: Job, holders: tuple[NodeId, ...]) -> None:
     """Tell the sender of the ack, and those of its holders that were not known here.
 
     The sender may end before it can tell them. A dummy ack needs no list: it asks all nodes.

@@ -42,7 +42,7 @@ from disque_trio.statemachine.base import (
     Millis,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holder, is_over, tell_state
+from disque_trio.statemachine.copies import add_holder, is_over, send_state
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import (
     ALIVE,
@@ -106,7 +106,7 @@ def bury(node: NodeState, job: Job, reason: bytes, cause: Cause) -> None:
     after = DeadState(job.dead_state.epoch, True, reason, _life(node, job))
     _become(node, job, after, cause, node.config.dead_letter_ttl_s * 1000)
     journaling.hold(node, job)
-    tell_state(node, job, job.holders)
+    send_state(node, job, job.holders)
 
 
 def _life(node: NodeState, job: Job) -> Millis:
@@ -137,7 +137,7 @@ def redrive(node: NodeState, job: Job) -> bool:
     after = DeadState(before.epoch + 1, life=before.life)
     exchange_holders(node, job)
     _become(node, job, after, Cause.REDRIVEN, before.life)
-    tell_state(node, job, job.holders)
+    send_state(node, job, job.holders)
     lifecycle.unmark(job, QUEUED_ONCE)
     lifecycle.requeue_in(node, job, 0)
     lifecycle.enqueue(node, job, Cause.REDRIVEN)
@@ -238,7 +238,7 @@ def _join(node: NodeState, sender: Peer, job: Job, theirs: DeadState, left: Mill
     mine = job.dead_state
     both = merged(mine, theirs)
     if both != theirs:
-        tell_state(node, job, (sender.id,))
+        send_state(node, job, (sender.id,))
     if both == mine:
         return
     if job.state == WAIT_REPL:

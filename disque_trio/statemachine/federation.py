@@ -125,7 +125,7 @@ def _seek(node: NodeState, queue: Queue) -> None:
     """Announce that clients wait, ask the nodes that have jobs, and set the timer for the next
     try."""
     if _is_due(node, queue):
-        _tell_everybody(node, queue)
+        _broadcast(node, queue)
     if queue.supply is not None:
         _ask_for_clients(node, queue, queue.supply)
     if queue.responders:
@@ -135,7 +135,7 @@ def _seek(node: NodeState, queue: Queue) -> None:
     watch(node, queue)
 
 
-def _tell_everybody(node: NodeState, queue: Queue) -> None:
+def _broadcast(node: NodeState, queue: Queue) -> None:
     queue.broadcast_at = node.mono
     queue.broadcast_attempt = min(queue.broadcast_attempt + 1, MAX_ATTEMPT)
     ours: list[LinkId] = []

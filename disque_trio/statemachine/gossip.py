@@ -78,12 +78,12 @@ def _draw(
         if draw < failing and not peer.flags & _FAILING:
             continue
         if peer.link and not peer.flags & _NOT_LISTED and peer.id not in entries:
-            entries[peer.id] = _tell(node, peer)
+            entries[peer.id] = _entry_of(node, peer)
             if len(entries) == wanted:
                 break
 
 
-def _tell(node: NodeState, peer: Peer) -> Gossip:
+def _entry_of(node: NodeState, peer: Peer) -> Gossip:
     return Gossip(
         peer.id,
         peer.ip.encode(),
@@ -95,7 +95,7 @@ def _tell(node: NodeState, peer: Peer) -> Gossip:
     )
 
 
-def tell_of_process(process: Process, id: NodeId) -> Gossip:
+def entry_of_process(process: Process, id: NodeId) -> Gossip:
     """An entry that gives another address for the node."""
     return Gossip(id, process.ip.encode(), process.port, 0)
 

@@ -23,8 +23,8 @@ from disque_trio.statemachine.copies import (
     add_holders,
     is_over,
     named,
-    tell_of_ack,
-    tell_state,
+    send_ack_back,
+    send_state,
 )
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import Holders, Queued, WillQueue, Working
@@ -58,7 +58,7 @@ def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
         is_over(node, sender, message.id)
         return
     if job.state == ACKED:
-        tell_of_ack(node, sender, job, message.holders)
+        send_ack_back(node, sender, job, message.holders)
         return
     known = job.holders
     add_holders(job, (*named(node, message.holders), sender.id))
@@ -69,18 +69,18 @@ def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
         lifecycle.unmark(job, GROWN)
     else:
         lifecycle.mark(job, GROWN)
-    _tell_how_it_stands(node, job, [id for id in job.holders if id not in known])
+    _send_announcement(node, job, [id for id in job.holders if id not in known])
 
 
-def _tell_how_it_stands(node: NodeState, job: Job, ids: list[NodeId]) -> None:
+def _send_announcement(node: NodeState, job: Job, ids: list[NodeId]) -> None:
     """Send the announcement that the other holders have received in this period."""
     if job.state == DEAD:
-        tell_state(node, job, ids)
+        send_state(node, job, ids)
     elif job.state == QUEUED:
         send.to_ids(node, ids, Queued(job.id))
     elif leases.runs(node, job):
         send.to_ids(node, ids, Working(job.id))
     elif postponing.rest(node, job):
-        postponing.tell(node, job, ids)
+        postponing.announce(node, job, ids)
     elif job.state == ACTIVE and not job.flags & BCAST_WILLQUEUE:
         send.to_ids(node, ids, WillQueue(job.id))

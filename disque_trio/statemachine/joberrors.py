@@ -20,11 +20,11 @@ _NOTHING: Final = Extensions()
 
 
 def note(node: NodeState, job: Job, text: bytes) -> None:
-    """A worker says why it gives the job back. `tell` is to follow."""
+    """A worker says why it gives the job back. `announce` is to follow."""
     learn(node, job, LastError(max(node.wall, job.error.at + 1), text))
 
 
-def tell(node: NodeState, job: Job) -> None:
+def announce(node: NodeState, job: Job) -> None:
     """Let the other holders know, and the journal, if the NACK has not recorded the job."""
     if job.state == QUEUED:
         journaling.renew(node, job)

@@ -376,7 +376,7 @@ class Machine:
         if node.mono >= node.stats.sampler.last_time + metrics.PERIOD:
             metrics.sample(node)
         if node.ended:
-            waiters.tell_ends(node)
+            waiters.answer_ended(node)
         if node.short or node.freed:
             keeping.settle(node)
             self._serve()

@@ -131,7 +131,7 @@ def _other_process(node: NodeState, link: Link, sender: Peer, frame: Frame) -> t
         return ()
     identity.note(node, sender, frame, link.remote_ip)
     other = identity.other_process(node, sender) if len(sender.processes) > 1 else None
-    return () if other is None else (gossip.tell_of_process(other, sender.id),)
+    return () if other is None else (gossip.entry_of_process(other, sender.id),)
 
 
 def _recognise(node: NodeState, link: Link, frame: Frame) -> Peer | None:

@@ -81,7 +81,7 @@ def postpone(node: NodeState, job: Job, wait: Millis, cause: Cause) -> None:
     reasons.await_delay(node, job)
     trace.trouble(node, job, job.state)
     trace.postpone(node, job, cause, wait)
-    tell(node, job, job.holders, cause)
+    announce(node, job, job.holders, cause)
     journaling.hold(node, job)
 
 
@@ -122,7 +122,9 @@ def _margin(node: NodeState, job: Job) -> Millis:
     return MARGIN + rank(node.cluster.myself.id, job.id) % _SPREAD
 
 
-def tell(node: NodeState, job: Job, ids: Iterable[NodeId], cause: Cause = Cause.POSTPONED) -> None:
+def announce(
+    node: NodeState, job: Job, ids: Iterable[NodeId], cause: Cause = Cause.POSTPONED
+) -> None:
     """Tell these nodes how long the job waits: anew, or why it does (NACK, RELEASE)."""
     wait, nacks = rest(node, job), job.nacks
     groups: dict[tuple[bool, bool], list[LinkId]] = {}

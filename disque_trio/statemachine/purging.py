@@ -56,7 +56,7 @@ def _begin(node: NodeState, name: bytes, sweep: Sweep, jobs: list[Job]) -> int:
     return count
 
 
-def tell_others(node: NodeState, name: bytes, *, dead: bool = False) -> None:
+def broadcast(node: NodeState, name: bytes, *, dead: bool = False) -> None:
     """PURGE with BCAST: all nodes of ours that this one is linked with purge the queue, too."""
     needed = BURIES if dead else PURGES
     peers = [peer for peer in node.cluster.nodes.values() if peer.capabilities & needed]

@@ -274,7 +274,7 @@ def _ask(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
     # They need to know the new holders: the one that is given the ack has to tell these, too.
     _send(node, readers(node, others, job), copy, no_reply=True)
     if postponing.rest(node, job):
-        postponing.tell(node, job, chosen)
+        postponing.announce(node, job, chosen)
     return len(copy.body)
 
 

@@ -48,10 +48,10 @@ from disque_trio.statemachine.copies import (
     keeps,
     named,
     readers,
+    send_ack_back,
+    send_state,
     snapshot,
     spread,
-    tell_of_ack,
-    tell_state,
 )
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import FOLLOWS, Extensions
@@ -355,7 +355,7 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
     copy = message.copies[0]
     job = node.jobs.get(copy.id)
     if job is not None and job.state == ACKED:
-        tell_of_ack(node, sender, job, copy.holders)
+        send_ack_back(node, sender, job, copy.holders)
         return
     if job is not None:
         _join_holders(node, job, copy)
@@ -400,7 +400,7 @@ def _confirm_late(node: NodeState, job: Job, holder: NodeId) -> None:
     word of that may have come before the copy."""
     if holder in job.holders and holder not in (job.confirmed or ()):
         if job.state == DEAD:
-            tell_state(node, job, (holder,))
+            send_state(node, job, (holder,))
         confirmed = (*(job.confirmed or ()), holder)
         job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
 

@@ -36,7 +36,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import tell_state
+from disque_trio.statemachine.copies import send_state
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.holder_exchange import exchange_holders
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job, was_ever_queued, wins
@@ -113,7 +113,7 @@ def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
     which the sender is told."""
     job = deadletters.known(node, sender, job_id)
     if job is not None and job.state == DEAD:
-        tell_state(node, job, (sender.id,))
+        send_state(node, job, (sender.id,))
         return None
     return job
 
@@ -134,7 +134,7 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
         send.to_node(node, sender, Working(job.id))
         return
     if postponing.rest(node, job) > DESYNC and not (message.nack or message.told):
-        postponing.tell(node, job, (sender.id,))
+        postponing.announce(node, job, (sender.id,))
         return
     if job.state == QUEUED:
         # Both have it queued. The one that keeps it says so: the other's QUEUED may be older than
@@ -191,7 +191,7 @@ def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
     elif leases.runs(node, job) or _will_queue_unbegun(node, job):
         send.to_node(node, sender, Working(job.id))
     elif postponing.rest(node, job):
-        postponing.tell(node, job, (sender.id,))
+        postponing.announce(node, job, (sender.id,))
 
 
 def on_postponed(node: NodeState, sender: Peer, message: Postponed) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 from disque_trio.statemachine import acks
 from disque_trio.statemachine.base import ACKED, DEAD, FAIL, PFAIL, JobId, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import tell_state
+from disque_trio.statemachine.copies import send_state
 from disque_trio.statemachine.state import NodeState, Resend
 
 RUN_EVERY: Final[Millis] = 20
@@ -63,7 +63,7 @@ def on_due(node: NodeState, resend: Resend) -> None:
         if job is not None and job.state == ACKED:
             acks.ask_again(node, job, linked)
         elif job is not None and job.state == DEAD:
-            tell_state(node, job, [id for id in linked if id in job.holders])
+            send_state(node, job, [id for id in linked if id in job.holders])
     if not resend.ids and not resend.queues and resend.returned:
         _begin_pass(node)
     if resend.ids or resend.queues:

@@ -34,9 +34,9 @@ from disque_trio.statemachine.copies import (
     known_to_hold,
     named,
     reads,
+    send_ack_back,
     sent_to,
     snapshot,
-    tell_of_ack,
 )
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.holder_exchange import learn
@@ -148,7 +148,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
     is_new = job is None or not job.retry
     if job is not None and job.state == ACKED:
         # It is not brought back (original, defect 15); the sender learns of the ack instead.
-        tell_of_ack(node, sender, job, copy.holders)
+        send_ack_back(node, sender, job, copy.holders)
         return None
     if job is None and is_over(node, sender, copy.id):
         return None
@@ -182,7 +182,7 @@ def _is_refused(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> bool:
         send.to_node(node, sender, Working(job.id))
         return True
     if postponing.rest(node, job) and not postponing.is_known_to(job, copy):
-        postponing.tell(node, job, (sender.id,))
+        postponing.announce(node, job, (sender.id,))
         return True
     # Has another node given the job to a worker since the giver queued it? Whoever queues it later
     # counts that as a NACK or a delivery more, or says so before the job comes.

@@ -43,7 +43,7 @@ def block_for_end(
     block(node, client, Blocked.JOB, deadline)
 
 
-def tell_ends(node: NodeState) -> None:
+def answer_ended(node: NodeState) -> None:
     """Answer those who wait for jobs that have ended, or have left this node."""
     while node.ended:
         job_id = next(iter(node.ended))

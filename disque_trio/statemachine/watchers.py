@@ -93,20 +93,20 @@ def report_silence(node: NodeState, peer: Peer) -> None:
     if peer.flags & PFAIL:
         if _is_past(node, peer.voted_at, timeout):
             peer.voted_at = node.mono
-            _tell(node, _neighbours(node, peer.id, -1), Suspect(peer.id, is_vote=True))
+            _send(node, _neighbours(node, peer.id, -1), Suspect(peer.id, is_vote=True))
     elif node.mono - peer.ping_sent > timeout // 2 and _is_past(
         node, max(peer.reported_at, peer.doubted_at), timeout
     ):
         peer.reported_at = node.mono
         others = [each for each in node.cluster.nodes.values() if each is not peer]
-        _tell(node, others, Suspect(peer.id))
+        _send(node, others, Suspect(peer.id))
 
 
 def _is_past(node: NodeState, moment: Millis, wait: Millis) -> bool:
     return not moment or node.mono - moment >= wait
 
 
-def _tell(node: NodeState, peers: Iterable[Peer], message: Suspect) -> None:
+def _send(node: NodeState, peers: Iterable[Peer], message: Suspect) -> None:
     links = [
         peer.link
         for peer in peers

@@ -115,7 +115,7 @@ class ClusterStateMachine(RuleBasedStateMachine):
         client = self.sim.client(self.name(node))
         self.asked.append(client.getjob("q", "r", count=count, timeout_ms=wait))
 
-    def _tell(self, node: int, number: int, command: str) -> None:
+    def _send(self, node: int, number: int, command: str) -> None:
         """ACKJOB goes to any added job, other commands to jobs that were delivered."""
         known = self.jobs() if command == "ACKJOB" else self.taken()
         if known:
@@ -125,22 +125,22 @@ class ClusterStateMachine(RuleBasedStateMachine):
     @rule(node=_ANY, job=_ANY)
     def ack_job(self, node: int, job: int) -> None:
         """A client acknowledges a job at some node."""
-        self._tell(node, job, "ACKJOB")
+        self._send(node, job, "ACKJOB")
 
     @rule(node=_ANY, job=_ANY)
     def fast_ack(self, node: int, job: int) -> None:
         """A client acknowledges a job with FASTACK."""
-        self._tell(node, job, "FASTACK")
+        self._send(node, job, "FASTACK")
 
     @rule(node=_ANY, job=_ANY)
     def nack(self, node: int, job: int) -> None:
         """A client gives a job back."""
-        self._tell(node, job, "NACK")
+        self._send(node, job, "NACK")
 
     @rule(node=_ANY, job=_ANY)
     def working(self, node: int, job: int) -> None:
         """A client asks for more time."""
-        self._tell(node, job, "WORKING")
+        self._send(node, job, "WORKING")
 
     # Links.
 

@@ -150,7 +150,7 @@ class TracedMachine(Machine):
         super().disconnect(client, now)
         for request in self._requests.pop(client.id, ()):
             if request is not None:
-                self._tell(client, request, client_rows.lost(request.words, "disconnect"))
+                self._write_notes(client, request, client_rows.lost(request.words, "disconnect"))
         self._collect()
 
     def message(self, link: LinkId, frame: Frame, now: Now) -> None:
@@ -203,7 +203,7 @@ class TracedMachine(Machine):
             waiting = self._requests.get(client.id)
             request = waiting.popleft() if waiting else None
             if request is not None:
-                self._tell(client, request, client_rows.answered(request.words, reply))
+                self._write_notes(client, request, client_rows.answered(request.words, reply))
         self._replies_seen = len(out.replies)
 
     def _note_dial(self, link: LinkId) -> None:
@@ -230,9 +230,9 @@ class TracedMachine(Machine):
         self._last_ref += 1
         request = _Request(_words(row, args), self._last_ref)
         waiting.append(request)
-        self._tell(client, request, client_rows.invoked(request.words))
+        self._write_notes(client, request, client_rows.invoked(request.words))
 
-    def _tell(self, client: Client, request: _Request, notes: Iterable[Note]) -> None:
+    def _write_notes(self, client: Client, request: _Request, notes: Iterable[Note]) -> None:
         if request.is_left_out:
             return
         name = client.address.decode("utf-8", "replace")

@@ -30,7 +30,9 @@ def answered(words: list[bytes], reply: Reply) -> list[Note]:
     note = _note("query.refused" if refused else "query.ok", words)
     if note is None:
         return []
-    note.detail = _text(reply.text) if isinstance(reply, Failure) else _TELL[note.cause](reply)
+    note.detail = (
+        _text(reply.text) if isinstance(reply, Failure) else _SHORT_REPLIES[note.cause](reply)
+    )
     return [note]
 
 
@@ -47,7 +49,7 @@ def _note(kind: str, words: list[bytes]) -> Note | None:
     """The command is the cause; what it names besides a job or a queue is the detail."""
     command = words[0].decode("latin-1").lower()
     rest = [_text(word) for word in words[1:]]
-    if command not in _TELL or (command == "info" and rest in _WITHOUT_JOBS):
+    if command not in _SHORT_REPLIES or (command == "info" and rest in _WITHOUT_JOBS):
         return None
     if command == "show" and len(rest) > 1:  # SHOW KEY: what the whole cluster knows
         return None
@@ -161,7 +163,7 @@ def _text(word: Reply) -> str:
     return text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
 
 
-_TELL: Final[dict[str, Callable[[Reply], str]]] = {
+_SHORT_REPLIES: Final[dict[str, Callable[[Reply], str]]] = {
     "hello": _identity,
     "qlen": _number,
     "qpeek": _jobs,

@@ -110,7 +110,7 @@ class SandboxRoom:
 
     # What is shown.
 
-    def tell(self) -> Json:
+    def state(self) -> Json:
         """The answer to the topic."""
         self._looked = trio.current_time()
         return {

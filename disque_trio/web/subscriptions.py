@@ -30,7 +30,7 @@ Deliver = Callable[["View"], None]
 class Steered(Protocol):
     """A sandbox (`web.sandbox`), which a node never has."""
 
-    def tell(self) -> Json:
+    def state(self) -> Json:
         """How things are in it."""
 
     def do(self, args: Json) -> list[str]:
@@ -218,7 +218,7 @@ class Broker:
 
     async def _data(self, question: Question) -> Answer:
         if question.topic != SANDBOX:
-            return await self.observer.tell(question.topic, question.args)
+            return await self.observer.answer(question.topic, question.args)
         if self.sandbox is None:
             raise MistakeError("this console has no sandbox: begin it with --sandbox")
-        return self.sandbox.tell(), {}
+        return self.sandbox.state(), {}

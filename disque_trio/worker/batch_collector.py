@@ -27,7 +27,7 @@ from disque_trio.worker.membership import over
 from disque_trio.worker.options import Definition, Options
 from disque_trio.worker.pace import Pace
 from disque_trio.worker.protocol import Run
-from disque_trio.worker.replies import tell_failure
+from disque_trio.worker.replies import send_failure
 from disque_trio.worker.tally import BatchEnds, Tally, crowded
 from disque_trio.worker.tokens import RETRY_S, SPARE_S, TOKENS, Token
 
@@ -98,7 +98,7 @@ def collector(
             why_not = found.tally.failures()
         if why_not:
             job.log.warning("batch %s: what follows is not added: %s", batch, why_not)
-            await tell_failure(enqueuer, headers, copies, "BatchFailedError", why_not)
+            await send_failure(enqueuer, headers, copies, "BatchFailedError", why_not)
         else:
             await enqueuer.add(_last(enqueuer, then, headers, ends))
         await found.finish(max(until - now(), 0) + SPARE_S)

@@ -149,13 +149,13 @@ class _Roster:
                 jobs.append((place, Member("")))
             else:
                 ended.append((place, ("refused", shortened(str(result)))))
-        await self._tell(Token(jobs=jobs, ended=ended))
+        await self._send_token(Token(jobs=jobs, ended=ended))
 
     async def finish(self) -> None:
         """Tell what no node took at once."""
         unsent, self._unsent = self._unsent, []
         for token in unsent:
-            await self._tell(token)
+            await self._send_token(token)
         if self._unsent:
             _log.warning(
                 "%s: no node takes which jobs the members are: those whose end no worker tells "
@@ -164,7 +164,7 @@ class _Roster:
                 self.deadline,
             )
 
-    async def _tell(self, token: Token) -> None:
+    async def _send_token(self, token: Token) -> None:
         # The members are there: a cancellation in between would leave them unknown.
         with anyio.move_on_after(PATIENCE_S, shield=True):
             try:

@@ -110,7 +110,7 @@ async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> records.Outcome:
     take `TELL_S`. Returns its outcome, for nodes. Never raises."""
     try:
         with anyio.move_on_after(TELL_S, shield=job.run.why is Reason.TOO_LONG) as scope:
-            await _tell_end(enqueuer, job, end)
+            await _report_end(enqueuer, job, end)
         if scope.cancelled_caught:
             _warn_unreported(job, f"no node has taken it within {TELL_S:.0f} s")
     except BaseException as error:  # an encoder of users, or a cancellation: the job is over
@@ -123,7 +123,7 @@ async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> records.Outcome:
     return end.outcome
 
 
-async def _tell_end(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
+async def _report_end(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
     try:
         if replies.is_awaited(job.headers):
             await replies.add(enqueuer, job.headers, job.copies, _failure(job, end.error))
@@ -136,7 +136,7 @@ def _warn_unreported(job: Job[Any], why: str) -> None:
     job.log.warning("its end cannot be reported to the client or the batch that waits: %s", why)
 
 
-async def tell(enqueuer: Enqueuer, job: Job[Any], percent: float, text: str) -> None:
+async def report_progress(enqueuer: Enqueuer, job: Job[Any], percent: float, text: str) -> None:
     """The handler is so far."""
     if replies.is_awaited(job.headers):
         try:

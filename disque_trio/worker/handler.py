@@ -108,10 +108,10 @@ class JobHandler:
     """A random number from 0 to 1, for jitter."""
     now: Callable[[], float] = time.time
     """Unix time."""
-    _tell: Callable[[Job[Any], float, str], Awaitable[None]] = attrs.field(
+    _report: Callable[[Job[Any], float, str], Awaitable[None]] = attrs.field(
         init=False,
         default=attrs.Factory(
-            lambda self: partial(continuations.tell, self.enqueuer), takes_self=True
+            lambda self: partial(continuations.report_progress, self.enqueuer), takes_self=True
         ),
     )
     worker: str = ""
@@ -126,7 +126,7 @@ class JobHandler:
             lambda self: RunLog(INFO if self.logs_done else DEBUG), takes_self=True
         ),
     )
-    _teller: Notifier = attrs.field(
+    _notifier: Notifier = attrs.field(
         init=False,
         default=attrs.Factory(
             lambda self: Notifier(self.worker, self.enqueuer.hooks, self.now, self.in_threads),
@@ -151,7 +151,7 @@ class JobHandler:
                     await stack.enter_async_context(executor)
                 elif isinstance(executor, ThreadExecutor):
                     stack.callback(executor.close)
-            await self._teller.open(stack)
+            await self._notifier.open(stack)
             await self._decoding.open(stack)
             if self.lifespan is not None:
                 self._state = await stack.enter_async_context(self.lifespan())
@@ -159,8 +159,8 @@ class JobHandler:
                 tasks = await stack.enter_async_context(anyio.create_task_group())
                 stack.callback(tasks.cancel_scope.cancel)
                 tasks.start_soon(self.beside)
-            self._teller.worker_has(WorkerStarted)
-            stack.callback(self._teller.worker_has, WorkerStopped)
+            self._notifier.worker_has(WorkerStarted)
+            stack.callback(self._notifier.worker_has, WorkerStopped)
             self._stack = stack.pop_all()
         return self
 
@@ -199,7 +199,7 @@ class JobHandler:
             if timeout is not None:
                 run.limit(timeout)
             token = current.set(job)
-            self._teller.started(job)
+            self._notifier.started(job)
             try:
                 value = await entry.body(job, args, kwargs)
                 end_fork(self._process)
@@ -220,11 +220,11 @@ class JobHandler:
                 except open_scopes.LeftOpenError as left:
                     error = left
             if deciding.is_interrupted(run, error):
-                self._teller.interrupted(job)
+                self._notifier.interrupted(job)
                 raise deciding.cancellation(error) or error from None
             return await self._ended(run, entry, job, stage, error)
         self._log.done(job)
-        self._teller.succeeded(job)
+        self._notifier.succeeded(job)
         self._decoding.ended(run)
         return outcome
 
@@ -242,7 +242,7 @@ class JobHandler:
             name, key, headers = entry.definition.name, envelope.key, envelope.headers
         run.task = name
         known = run, name, key, headers, self._state
-        return entry, Job(*known, tell=self._tell, usual=entry.copies), envelope
+        return entry, Job(*known, report=self._report, usual=entry.copies), envelope
 
     def _read(self, body: bytes) -> Envelope:
         return read(body, self.enqueuer.codecs.longest)
@@ -272,7 +272,7 @@ class JobHandler:
         if end.how == "snoozed" and not snoozing.can_wait(run):
             options = entry.definition.options if entry and entry.arguments else None
             end = await snoozing.add_again(self.enqueuer, self._reader(run), options, job, end)
-        self._teller.ended(job, end)  # before the log: handlers of it may count an error as seen
+        self._notifier.ended(job, end)  # before the log: handlers of it may count an error as seen
         self._log.ended(job, end, has_begun=stage != "reading")
         if isinstance(end.outcome, records.Done):
             self._decoding.ended(run)

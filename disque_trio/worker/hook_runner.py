@@ -79,7 +79,7 @@ class HookRunner:
         """Does any hook listen to such events?"""
         return bool(self._of(kind))
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """This has happened. Never waits, never raises."""
         for each in self._of(type(event)):
             if len(each.waiting) < MOST:

@@ -53,13 +53,13 @@ class Notifier:
     def worker_has(self, kind: type[WorkerEvent]) -> None:
         """The worker has started, or stopped."""
         if self._announcer is not None:
-            self._announcer.tell(kind(at=self.now(), worker=self.worker))
+            self._announcer.emit(kind(at=self.now(), worker=self.worker))
 
     def started(self, job: Job[Any]) -> None:
         """Its handler is about to run."""
         announcer = self._announcer
         if announcer is not None and announcer.wants(JobStarted) and not _is_own(job):
-            announcer.tell(self._event(JobStarted, job))
+            announcer.emit(self._event(JobStarted, job))
 
     def succeeded(self, job: Job[Any]) -> None:
         """Its handler has returned."""
@@ -103,7 +103,7 @@ class Notifier:
                 text = "on_end(%s) failed for %s: %s"
                 write_with_traceback(_log, logging.ERROR, text, args, error)
         if announcer is not None and not _is_own(job):
-            announcer.tell(event)
+            announcer.emit(event)
 
     def _event(self, kind: type[Kind], job: Job[Any], **more: Any) -> Kind:
         return kind(

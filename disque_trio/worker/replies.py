@@ -95,7 +95,7 @@ async def add(
     await enqueuer.client.run(attrs.evolve(command, is_repeatable=True))
 
 
-async def tell_failure(
+async def send_failure(
     enqueuer: Enqueuer, headers: Mapping[str, Any], copies: Copies, kind: str, text: str
 ) -> None:
     """Tell the client that these headers name, if any, that it waits in vain. Raises

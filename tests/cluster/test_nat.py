@@ -169,7 +169,7 @@ async def main():
         observer = Observer(client)
         while len(await observer.look()) < 3:
             await trio.sleep(0.05)
-        data, unreached = await observer.tell("cluster", {})
+        data, unreached = await observer.answer("cluster", {})
         for node in data["nodes"]:
             print(node["node"], not unreached and node["state"] == "up")
 

@@ -56,7 +56,7 @@ class Seen:
 
     async def told(self, topic: str, **args: Any) -> dict[str, Any]:
         self.observer.survey.looked = None
-        data, _ = await self.observer.tell(topic, args)
+        data, _ = await self.observer.answer(topic, args)
         return data
 
     async def until(self, id: str, state: str) -> dict[str, Any]:

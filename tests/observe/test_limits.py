@@ -37,7 +37,7 @@ async def _queued(seen: Observed, port: int) -> list[Job]:
 
 
 async def shown(seen: Observed, name: str = "mail") -> Json | None:
-    data, _ = await seen.observer.tell("queue", {"name": name})
+    data, _ = await seen.observer.answer("queue", {"name": name})
     return data["queue"]  # type: ignore[no-any-return]
 
 
@@ -223,13 +223,13 @@ async def test_the_page_of_a_queue_shows_its_limits_and_whether_it_waits_for_the
     }  # fmt: skip
     assert (row["jobs"], row["leased"]) == (1, 1)
     ids = [job.id for node in seen.nodes for job in await _queued(seen, node.state.config.port)]
-    data, _ = await seen.observer.tell("job", {"id": ids[0]})
+    data, _ = await seen.observer.answer("job", {"id": ids[0]})
     assert data["waits_for"] == text
     idle = await shown(seen, "idle")
     assert idle is not None, "it has no job, and limits"
     assert idle["limits"]["text"] == "3 per 60 s"
     await seen.observer.counts.once()
-    data, _ = await seen.observer.tell("queues", {"only": "limited", "sort": "name"})
+    data, _ = await seen.observer.answer("queues", {"only": "limited", "sort": "name"})
     assert {each["name"] for each in data["rows"]} == {"idle", "mail"}
     totals = {each.name: each for each in (await Admin(seen.client).queues.all()).items}
     assert totals["mail"].limits == QueueLimits(1, 100, 1.0, 5)

@@ -55,8 +55,8 @@ async def test_pages_of_very_many_queues_ask_for_little(
     assert seen.observer.counts.totals()["queued"] == COUNT
     asked.clear()
 
-    first, _ = await seen.observer.tell("queues", {"sort": "name", "desc": False})
-    last, _ = await seen.observer.tell("queues", {"sort": "name", "desc": False, "page": 49})
+    first, _ = await seen.observer.answer("queues", {"sort": "name", "desc": False})
+    last, _ = await seen.observer.answer("queues", {"sort": "name", "desc": False, "page": 49})
 
     assert (first["total"], first["pages"]) == (COUNT, 50)
     assert [row["name"] for row in first["rows"]] == [f"q{n:05}" for n in range(100)]

@@ -80,7 +80,7 @@ def test_an_example_of_the_answer() -> None:
 
 
 async def timeline(seen: Observed, id: str) -> dict[str, Any]:
-    found: dict[str, Any] = (await seen.observer.tell("job-timeline", {"id": id}))[0]
+    found: dict[str, Any] = (await seen.observer.answer("job-timeline", {"id": id}))[0]
     return found
 
 
@@ -162,7 +162,7 @@ async def test_a_node_whose_commands_are_others_tells_nothing(
     id = await seen.client.addjob("mail", "body", replicate=1, retry=60)
     one, other = (str(Address(port=node.state.config.port)) for node in seen.nodes)
 
-    view, unreached = await seen.observer.tell("job-timeline", {"id": id})
+    view, unreached = await seen.observer.answer("job-timeline", {"id": id})
 
     assert [node["node"] for node in view["nodes"]] == [one]
     assert list(unreached) == [other]

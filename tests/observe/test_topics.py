@@ -37,7 +37,7 @@ REPORT = Report(
 async def told(seen: Observed, topic: str, **args: Any) -> dict[str, Any]:
     """The answer, as a browser gets it."""
     seen.observer.survey.looked = None  # it is not to serve a look that is half a second old
-    data, _ = await seen.observer.tell(topic, args)
+    data, _ = await seen.observer.answer(topic, args)
     found: dict[str, Any] = json.loads(encoded(data))
     return found
 
@@ -109,7 +109,7 @@ async def test_the_series_has_a_look_that_another_topic_asked_for(nursery: trio.
     seen.observer.survey.looked = None
     await seen.observer.survey.look()
 
-    data, _ = await seen.observer.tell("overview", {})
+    data, _ = await seen.observer.answer("overview", {})
 
     assert len(data["series"]["at"]) == 1
 
@@ -150,7 +150,7 @@ async def test_a_silent_node_is_named_and_costs_the_others_nothing(
         return await ask(self, address, words)
 
     monkeypatch.setattr(Client, "_exchange", noted)
-    view, unreached = await seen.observer.tell("overview", {})
+    view, unreached = await seen.observer.answer("overview", {})
 
     assert set(asked) == {str(seen.client.nodes.seeds[0])}
     assert list(unreached) == [str(mute)]

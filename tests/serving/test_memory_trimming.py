@@ -63,7 +63,7 @@ class Heap:
             lambda: self.used,
             self.log,
             limit=lambda: limit,
-            tell=self.told.append,
+            notify=self.told.append,
             rss=lambda: self.rss,
             trim=self.trim,
         )
@@ -218,7 +218,7 @@ async def test_where_the_allocator_cannot_do_it_it_only_measures() -> None:
         lambda: 0,
         heap.log,
         limit=lambda: MB,
-        tell=heap.told.append,
+        notify=heap.told.append,
         rss=lambda: heap.rss,
         trim=None,
     )

@@ -106,7 +106,7 @@ def test_an_abstract_socket_will_do() -> None:
     name = f"disque-trio-test-{os.getpid()}"
     listener = Listener(b"\0" + name.encode())
 
-    Supervisor({"NOTIFY_SOCKET": f"@{name}"}).tell("READY=1")
+    Supervisor({"NOTIFY_SOCKET": f"@{name}"}).notify("READY=1")
 
     assert listener.receives() == ["READY=1"]
     listener.socket.close()
@@ -120,4 +120,4 @@ def test_a_manager_that_is_gone_does_no_harm(systemd: Listener) -> None:
     supervisor = Supervisor(environment(systemd))
     systemd.socket.close()
 
-    supervisor.tell("READY=1")
+    supervisor.notify("READY=1")

@@ -27,5 +27,5 @@ async def opened(nursery: trio.Nursery, logged: Logged | None = None, **given: A
 async def until(there: SandboxRoom, condition: Callable[[], bool]) -> None:
     with trio.fail_after(3600):
         while not condition():
-            there.tell()
+            there.state()
             await trio.sleep(0.1)

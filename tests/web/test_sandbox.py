@@ -24,31 +24,31 @@ async def test_time_stands_still_until_somebody_lets_it_go_on(
 ) -> None:
     there = await opened(nursery)
     await trio.sleep(60)
-    assert there.tell()["now"] == 0
+    assert there.state()["now"] == 0
 
     assert there.do({"operation": "pace", "pace": 2}) == ["time goes on ×2"]
     await trio.sleep(10)
-    assert 19 * SECOND < there.tell()["now"] <= 20 * SECOND
+    assert 19 * SECOND < there.state()["now"] <= 20 * SECOND
     there.do({"operation": "pace", "pace": 0.1})
-    before = there.tell()["now"]
+    before = there.state()["now"]
     await trio.sleep(10)
-    assert 0.9 * SECOND < there.tell()["now"] - before <= SECOND
+    assert 0.9 * SECOND < there.state()["now"] - before <= SECOND
     there.do({"operation": "pace", "pace": 0})
-    stood = there.tell()["now"]
+    stood = there.state()["now"]
     await trio.sleep(10)
-    assert there.tell()["now"] == stood
+    assert there.state()["now"] == stood
 
 
 async def test_time_stands_still_when_nobody_looks(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     there = await opened(nursery)
-    there.tell()
+    there.state()
     there.do({"operation": "pace", "pace": 10})
 
     await trio.sleep(3600)
 
-    seen = there.tell()
+    seen = there.state()
     assert seen["pace"] == 0
     assert seen["now"] <= (LONELY_S + 1) * 10 * SECOND
 
@@ -60,15 +60,15 @@ async def test_what_a_busy_process_cannot_manage_is_not_made_up_for(
     there.clock = lambda: there.box.now / 4_000_000  # each 80 ms of the cluster fill a slice
     there.do({"operation": "pace", "pace": 10})
     for _ in range(100):
-        there.tell()
+        there.state()
         await trio.sleep(0.1)
-    before = there.tell()["now"]
+    before = there.state()["now"]
     assert before < 90 * SECOND
     there.clock = lambda: 0.0
 
     await trio.sleep(0.2)
 
-    assert there.tell()["now"] - before <= 14 * SECOND
+    assert there.state()["now"] - before <= 14 * SECOND
 
 
 async def test_the_digest_is_that_of_the_same_operations_at_the_same_times(
@@ -83,9 +83,9 @@ async def test_the_digest_is_that_of_the_same_operations_at_the_same_times(
     there.do({"operation": "step"})
     there.do({"operation": "kill", "node": "n2"})
     there.do({"operation": "finish"})
-    await until(there, lambda: there.tell()["verdict"] is not None)
+    await until(there, lambda: there.state()["verdict"] is not None)
 
-    seen = there.tell()
+    seen = there.state()
     other = Sandbox(seed=7)
     other.repeat([{"at": each.at, "name": each.name, **each.args} for each in there.box.done])
     assert other.digest == seen["digest"]
@@ -106,8 +106,8 @@ async def test_nothing_is_done_while_it_is_finished_or_judged(
     ):
         with pytest.raises(MistakeError, match="wait: the judge looks"):
             there.do(operation)
-    await until(there, lambda: not there.tell()["doing"])
-    assert not there.tell()["verdict"]["is_whole"]
+    await until(there, lambda: not there.state()["doing"])
+    assert not there.state()["verdict"]["is_whole"]
     there.do({"operation": "kill", "node": "n1"})
     there.do({"operation": "finish"})
     with pytest.raises(MistakeError, match="wait: everything heals"):
@@ -122,15 +122,15 @@ async def test_an_end_by_too_many_events_is_told_and_judged(
     monkeypatch.setattr(sandboxes, "EVENTS", 500)
     there = await opened(nursery)
     there.do({"operation": "pace", "pace": 10})
-    await until(there, lambda: there.tell()["verdict"] is not None)
+    await until(there, lambda: there.state()["verdict"] is not None)
 
-    seen = there.tell()
+    seen = there.state()
     assert "keeps no more" in seen["ended"]
     assert seen["pace"] == 0
     with pytest.raises(MistakeError, match="begin anew"):
         there.do({"operation": "pace", "pace": 1})
     there.do({"operation": "anew", "nodes": 5, "seed": 3})
-    seen = there.tell()
+    seen = there.state()
     assert (len(seen["nodes"]), seen["seed"], seen["ended"], seen["now"]) == (5, 3, "", 0)
 
 
@@ -140,9 +140,9 @@ async def test_a_person_takes_over_from_a_scenario(
     fault = Fault(kind="crash", at=3 * SECOND, nodes=(2,), hold=4 * SECOND)
     there = await opened(nursery, plan=plan(fault, jobs=30, seconds=12))
     there.do({"operation": "anew", "at": 4 * SECOND})
-    await until(there, lambda: not there.tell()["doing"])
+    await until(there, lambda: not there.state()["doing"])
 
-    seen = there.tell()
+    seen = there.state()
     assert (seen["now"], seen["nodes"][1]["state"]) == (4 * SECOND, "down")
     there.do({"operation": "kill", "node": "n3"})
     with pytest.raises(MistakeError, match="not a number from 0 to 12000000"):

@@ -31,9 +31,9 @@ async def test_a_judge_that_fails_says_so_and_the_run_goes_on(
     there = await opened(nursery, logged)
 
     there.do({"operation": "judge"})
-    await until(there, lambda: not there.tell()["doing"])
+    await until(there, lambda: not there.state()["doing"])
 
-    seen = there.tell()
+    seen = there.state()
     assert seen["failed"] == "the judge has failed, the log says where: KeyError: 'of a test'"
     assert (seen["verdict"], seen["ended"]) == (None, "")
     [(event, facts)] = logged
@@ -41,9 +41,9 @@ async def test_a_judge_that_fails_says_so_and_the_run_goes_on(
     assert "test_sandbox_failures.py" in facts["traceback"]
     there.do({"operation": "pace", "pace": 1})
     await trio.sleep(1)
-    assert there.tell()["now"] > 0
+    assert there.state()["now"] > 0
     there.do({"operation": "anew"})
-    assert there.tell()["failed"] == ""
+    assert there.state()["failed"] == ""
 
 
 @pytest.mark.pure
@@ -64,12 +64,12 @@ async def test_rows_that_cannot_be_drawn_are_told_once_and_the_run_goes_on(
     assert rows(there, 1, 1) == {"is_gone": True}
     assert rows(there, 1, 0) == {"slices": [first], "next": 1, "is_more": False}
     said = "the timeline has failed, the log says where: KeyError: 'of a test'"
-    assert (there.tell()["failed"], len(logged)) == (said, 1)
+    assert (there.state()["failed"], len(logged)) == (said, 1)
     there.do({"operation": "judge"})
-    await until(there, lambda: there.tell()["verdict"] is not None)
-    assert there.tell()["failed"] == said
+    await until(there, lambda: there.state()["verdict"] is not None)
+    assert there.state()["failed"] == said
     there.do({"operation": "anew"})
-    assert there.tell()["failed"] == ""
+    assert there.state()["failed"] == ""
     there.do({"operation": "add", "node": "n1"})
     assert len(rows(there, 2, 0)["slices"]) == 1
 
@@ -89,9 +89,9 @@ async def test_a_simulator_that_fails_ends_the_run_and_not_the_console(
     there.box._run = broken  # type: ignore[method-assign]
 
     there.do({"operation": "pace", "pace": 1})
-    await until(there, lambda: there.tell()["verdict"] is not None)
+    await until(there, lambda: there.state()["verdict"] is not None)
 
-    seen = there.tell()
+    seen = there.state()
     said = "the simulator has failed, the log says where: KeyError: 'of a test'"
     assert (seen["ended"], seen["pace"], seen["now"]) == (said, 0, 0)
     assert len(logged) == 1
@@ -100,7 +100,7 @@ async def test_a_simulator_that_fails_ends_the_run_and_not_the_console(
     there.do({"operation": "anew"})
     there.do({"operation": "pace", "pace": 1})
     await trio.sleep(1)
-    assert there.tell()["now"] > 0
+    assert there.state()["now"] > 0
 
 
 @pytest.mark.pure
@@ -114,11 +114,11 @@ async def test_a_simulator_that_fails_in_any_order_ends_the_run_and_not_the_cons
 
     with contextlib.suppress(MistakeError):
         there.do({"operation": operation})
-    await until(there, lambda: bool(there.tell()["ended"]))
+    await until(there, lambda: bool(there.state()["ended"]))
 
-    assert "the simulator has failed" in there.tell()["ended"]
+    assert "the simulator has failed" in there.state()["ended"]
     there.do({"operation": "anew"})
-    assert there.tell()["ended"] == ""
+    assert there.state()["ended"] == ""
 
 
 @pytest.mark.pure
@@ -132,5 +132,5 @@ async def test_an_operation_that_fails_ends_the_run_and_not_the_socket(
     with pytest.raises(MistakeError, match="the simulator has failed, the log says where"):
         there.do({"operation": "kill", "node": "n1"})
 
-    assert "the simulator has failed" in there.tell()["ended"]
+    assert "the simulator has failed" in there.state()["ended"]
     assert len(logged) == 1

@@ -34,7 +34,7 @@ class Scripted(Observer):
         finally:
             self.runs -= 1
 
-    async def tell(self, topic: str, args: dict[str, Any]) -> Answer:
+    async def answer(self, topic: str, args: dict[str, Any]) -> Answer:
         assert not args
         await trio.sleep(self.took)
         self.asked += 1
@@ -79,7 +79,7 @@ class Sandbox:
 
     looks = 0
 
-    def tell(self) -> Json:
+    def state(self) -> Json:
         self.looks += 1
         return {}
 

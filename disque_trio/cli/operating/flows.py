@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
 async def _ask(options: Options, topic: str, **args: str) -> dict[str, Any]:
     """As the console has it."""
     async with client_of(options.url) as client:
-        data, unreached = await Observer(client).tell(topic, dict(args))
+        data, unreached = await Observer(client).answer(topic, dict(args))
         await warn_of(client, NAME, unreached)
     return data
 

@@ -29,11 +29,14 @@ _GLOB: Final = re.compile(r"([\[\]{}*?\\])")
 
 
 def attach(
-    spark: Any, lake: Lake, text: str | None = None, tell: Callable[[str], object] = lambda _: None
+    spark: Any,
+    lake: Lake,
+    text: str | None = None,
+    report: Callable[[str], object] = lambda _: None,
 ) -> None:
     """Make the lake, as it is now, known to the session: its tables, and the views that this query
-    names, or all. If one of them needs verdicts, runs without one are judged first, which `tell`
-    is told. Raises `LakeError`."""
+    names, or all. If one of them needs verdicts, runs without one are judged first, which is
+    reported. Raises `LakeError`."""
     parts = lake.snapshot()
     for table in TABLES:
         _table(spark, lake, table, parts[table]).createOrReplaceTempView(table)
@@ -43,7 +46,7 @@ def attach(
     at_once = JOINED if sum(part.rows for part in parts["rows"]) <= _SMALL_LAKE else ("runs",)
     for name in wanted:
         if name == "verdicts":
-            _judge_missing(spark, lake, tell)
+            _judge_missing(spark, lake, report)
         view = spark.sql(MADE[name])
         if name in at_once:
             view = _small(spark, view)
@@ -65,13 +68,13 @@ def judging(runs: int, events: int) -> str:
     return f"judging {which}, without a verdict of this version yet"
 
 
-def _judge_missing(spark: Any, lake: Lake, tell: Callable[[str], object]) -> None:
+def _judge_missing(spark: Any, lake: Lake, report: Callable[[str], object]) -> None:
     """Judge each run that this judge has not judged yet, and keep its verdict."""
     table = spark.table("verdicts")
     pending = spark.sql(PENDING.format(judge=verdicts.judge_digest())).cache()
     ((runs, events),) = pending.selectExpr("count(*)", "sum(events)").collect()
     if runs:
-        tell(judging(runs, events))
+        report(judging(runs, events))
         tasks = min(runs, _TASKS * spark.sparkContext.defaultParallelism)
         rows = spark.table("rows").join(pending.select(*_KEYS), [*_KEYS], "left_semi")
         grouped = (each.repartition(tasks, *_KEYS).groupBy(*_KEYS) for each in (rows, pending))

@@ -46,9 +46,9 @@ class Duck:
     """A lake as it is now, with the views that a question names."""
 
     def __init__(
-        self, lake: Lake, text: str, tell: Callable[[str], object] = lambda _: None
+        self, lake: Lake, text: str, report: Callable[[str], object] = lambda _: None
     ) -> None:
-        """Runs without a verdict are judged if the question needs verdicts, which `tell` is told.
+        """Runs without a verdict are judged if the question needs verdicts, which is reported.
         Raises `LakeError`."""
         self._lake = lake
         self._base = duckdb.connect()
@@ -65,7 +65,7 @@ class Duck:
         self._make("results", asking.ONE_RESULT)
         for name in asking.needed(text):
             if name == "verdicts":
-                self._judge_missing(tell)
+                self._judge_missing(report)
             self._make(name, asking.MADE[name], "TABLE" if name in asking.JOINED else "VIEW")
 
     def _make(self, name: str, sql: str, kind: str = "VIEW") -> None:
@@ -138,14 +138,14 @@ class Duck:
         """Free its memory."""
         self._base.close()
 
-    def _judge_missing(self, tell: Callable[[str], object]) -> None:
+    def _judge_missing(self, report: Callable[[str], object]) -> None:
         """As `asking` does on Spark."""
         sql = asking.PENDING.format(judge=verdicts.judge_digest())
         pending = self._answer(translated(sql, {"verdicts": self._stored["verdicts"]})).facts()
         if not pending:
             return
         events = sum(run["events"] for run in pending)
-        tell(asking.judging(len(pending), events))
+        report(asking.judging(len(pending), events))
         found = pa.concat_tables(map(self._judged, pending))
         asking.keep(self._lake, found)
         self._base.register("judged", found)

@@ -131,7 +131,7 @@ class Crew:
     def _stop(self, reason: str) -> None:
         """Stop all workers. A second call signals them again, which hurries their end."""
         if not self._stopping.is_set():
-            self._manager.tell("STOPPING=1")
+            self._manager.notify("STOPPING=1")
             self._log.notice("stopping all workers", reason=reason)
             self._stopping.set()
         self._signal_all(signal.SIGTERM)
@@ -209,20 +209,20 @@ class Crew:
             for word in status.split("\n"):
                 if word == "READY=1":
                     worker.is_ready = True
-                    self._tell_how_many()
+                    self._notify_ready()
                 elif word == "STOPPING=1":
                     worker.was_signalled = True
                 elif word.startswith("EXTEND_TIMEOUT_USEC=") and not self._has_started:
-                    self._manager.tell("STATUS=loading jobs", word)
+                    self._manager.notify("STATUS=loading jobs", word)
 
-    def _tell_how_many(self) -> None:
+    def _notify_ready(self) -> None:
         ready = sum(worker.is_ready for worker in self._workers)
         status = f"STATUS={ready} of {counted(len(self._workers), 'worker')} serve clients"
         if self._has_started or ready < len(self._workers):
-            self._manager.tell(status)
+            self._manager.notify(status)
             return
         self._has_started = True
-        self._manager.tell("READY=1", status)
+        self._manager.notify("READY=1", status)
         self._log.notice(
             "all workers serve clients",
             version=__version__,
@@ -237,7 +237,7 @@ class Crew:
     async def _give_signs_of_life(self) -> None:
         """Report to systemd's watchdog for this process, and kill workers that hang."""
         while self._manager.interval_s:
-            self._manager.tell("WATCHDOG=1")
+            self._manager.notify("WATCHDOG=1")
             await trio.sleep(self._manager.interval_s)
             silent_since = trio.current_time() - 3 * self._manager.interval_s
             for worker in self._workers:

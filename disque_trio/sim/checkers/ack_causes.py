@@ -20,7 +20,7 @@ def ack_was_cut_off(duplicate: DuplicateCase) -> bool:
     others count if those that received ACKJOB had no link either, or have forgotten the ack.
     """
     acks = duplicate.acks("ackjob")
-    if not acks or _was_told_of_ack(duplicate, acks[0].time):
+    if not acks or _had_received_ack(duplicate, acks[0].time):
         return False
     if not duplicate.acked_copies() and not _is_cut_yet(duplicate, acks):
         return False
@@ -28,7 +28,7 @@ def ack_was_cut_off(duplicate: DuplicateCase) -> bool:
     ackers = {
         ack.node: ack.time
         for ack in reversed(acks)
-        if ack.node in knowing or not knowing or _told_while_it_knew(duplicate, ack)
+        if ack.node in knowing or not knowing or _announced_while_it_knew(duplicate, ack)
     }
     outcomes = _outcomes_of_ack(duplicate, ackers, propagation.of_recent_ack)
     if Outcome.BLOCKED in outcomes or Outcome.LATE in outcomes:
@@ -36,7 +36,7 @@ def ack_was_cut_off(duplicate: DuplicateCase) -> bool:
     return Outcome.BLOCKED in _outcomes_of_ack(duplicate, knowing, propagation.of_recent_ack)
 
 
-def _told_while_it_knew(duplicate: DuplicateCase, ack: Ack) -> bool:
+def _announced_while_it_knew(duplicate: DuplicateCase, ack: Ack) -> bool:
     """Did the node send a message about the ack, not lost, before it forgot the ack?"""
     announcements = [
         duplicate.job.announcement(ack.node, node, ACK)
@@ -73,7 +73,7 @@ def _outcomes_of_ack(
     ]
 
 
-def _was_told_of_ack(duplicate: DuplicateCase, since: Micros) -> bool:
+def _had_received_ack(duplicate: DuplicateCase, since: Micros) -> bool:
     """Had the serving process received the ack before it queued the job?"""
     server, stay = duplicate.serve.node, duplicate.chain[0]
     since = max(since, duplicate.case.world.started_at(server))
@@ -93,11 +93,11 @@ def ack_crashed(duplicate: DuplicateCase) -> bool:
         duplicate.case.world,
         duplicate.serve.time - duplicate.case.obligations.calm_after,
     )
-    can_tell = any(
+    may_know = any(
         copy.is_acked and not world.was_mute(copy.node, since, duplicate.serve.time)
         for copy in duplicate.job.copies.values()
     )
-    return bool(duplicate.acks("ackjob") and duplicate.job.acks_crashed) and not can_tell
+    return bool(duplicate.acks("ackjob") and duplicate.job.acks_crashed) and not may_know
 
 
 def ack_evicted(duplicate: DuplicateCase) -> bool:
@@ -130,7 +130,7 @@ def ack_is_late(duplicate: DuplicateCase) -> bool:
     """The announcement of the ack came too late, or one of the two nodes was stopped, which ends
     links. For FASTACK, only if nothing else hindered it (D9)."""
     acks = duplicate.acks("ackjob")
-    if acks and not _was_told_of_ack(duplicate, acks[0].time):
+    if acks and not _had_received_ack(duplicate, acks[0].time):
         knowing = duplicate.acked_copies() | {ack.node: ack.time for ack in reversed(acks)}
         if Outcome.LATE in _outcomes_of_ack(duplicate, knowing) or _is_passed_on_late(
             duplicate, knowing
@@ -175,7 +175,7 @@ def list_was_short(duplicate: DuplicateCase) -> bool:
         return False
     sources = dict.fromkeys(node for ack in fastacks for node in duplicate.sources(ack))
     return not any(
-        node in duplicate.job.listed.get(one, ()) or _has_told_of_ack(duplicate, one, node)
+        node in duplicate.job.listed.get(one, ()) or _has_announced_ack(duplicate, one, node)
         for one in knowing
         for node in sources or nodes
     )
@@ -199,7 +199,7 @@ def _has_missed_list(duplicate: DuplicateCase, ack: Ack, node: str) -> bool:
     return propagation.was_hindered(duplicate, job.origin, ack.node, job.created_at, ack.time)
 
 
-def _has_told_of_ack(duplicate: DuplicateCase, one: str, other: str) -> bool:
+def _has_announced_ack(duplicate: DuplicateCase, one: str, other: str) -> bool:
     """Did a node announce the ack? One without a copy, and so without a list, sends it to all."""
     return duplicate.job.announcement(one, other, ACK).sent >= duplicate.before.time
 

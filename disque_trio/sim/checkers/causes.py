@@ -85,18 +85,18 @@ def _knew_of_lease(duplicate: DuplicateCase) -> bool:
     Then it should have unqueued the job. QUEUED does not count: after it, one of the two nodes
     keeps the job queued.
     """
-    if _was_told_of_lease(
+    if _had_received_lease(
         duplicate, duplicate.root.node, duplicate.before.time, duplicate.root_end
     ):
         return True
     stay = duplicate.chain[0]
-    return len(duplicate.chain) > 1 and _was_told_of_lease(
+    return len(duplicate.chain) > 1 and _had_received_lease(
         duplicate, stay.node, stay.time, duplicate.serve.time
     )
 
 
-def _was_told_of_lease(duplicate: DuplicateCase, node: str, after: Micros, until: Micros) -> bool:
-    """Was the node told of the lease between these times?"""
+def _had_received_lease(duplicate: DuplicateCase, node: str, after: Micros, until: Micros) -> bool:
+    """Did the node learn of the lease between these times?"""
     lease = duplicate.before
     if lease.node == node:
         return after <= lease.time < until

@@ -322,7 +322,7 @@ def _may_be_unwritten(case: Case, crash: Row, since: Micros) -> bool:
     world, ours = case.world, case.obligations
     if world.was_mute(crash.node, since, crash.time) or crash.cause not in {"power", "kill"}:
         return True
-    lags = {"always": ours.unsaid, "everysec": LAG}
+    lags = {"always": ours.send_delay, "everysec": LAG}
     lag = ours.write if crash.cause == "kill" else lags.get(ours.fsync)
     is_stopped = world.is_stopped(crash.node, since, crash.time)
     return lag is None or is_stopped or crash.time - since <= lag

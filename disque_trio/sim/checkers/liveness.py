@@ -299,16 +299,18 @@ def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:
     have been under way then, or be a later one of a node that was not told either."""
     if _comes_again(case, job, copy) or copy.is_acked or not job.acks:
         return False
-    return all(ack.kind == "fastack" and _is_untold(case, job, ack, copy) for ack in job.acks)
+    return all(ack.kind == "fastack" and _is_unreached(case, job, ack, copy) for ack in job.acks)
 
 
-def _is_untold(case: Case, job: Job, ack: Ack, copy: Copy) -> bool:
+def _is_unreached(case: Case, job: Job, ack: Ack, copy: Copy) -> bool:
     """Did every word of the FASTACK for its node get lost; or for the node that has sent the copy
     since then?"""
     if copy.sent_at <= ack.time:
         return _was_unsent(case, job, ack, copy.node)
     source = job.copies.get(copy.came_from)
-    return source is not None and source.since < copy.sent_at and _is_untold(case, job, ack, source)
+    return (
+        source is not None and source.since < copy.sent_at and _is_unreached(case, job, ack, source)
+    )
 
 
 def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:

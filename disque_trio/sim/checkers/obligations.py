@@ -241,14 +241,14 @@ class Obligations:
     """What all versions of nodes have."""
 
     @property
-    def unsaid(self) -> Micros:
+    def send_delay(self) -> Micros:
         """How long after a row a node that keeps a journal may say what the row tells."""
         return self.write + self.sync if self.has_disk else 0
 
     @property
-    def unheard(self) -> Micros:
+    def spread_delay(self) -> Micros:
         """How long after a row, while nothing is wrong, another node may not know what it tells."""
-        return self.latency + self.unsaid
+        return self.latency + self.send_delay
 
     @property
     def reconnect(self) -> Micros:

@@ -129,7 +129,7 @@ def _is_fastack_sent(duplicate: DuplicateCase, ack: Ack, queuer: str) -> bool:
 def _writing(duplicate: DuplicateCase) -> Micros:
     """How long after a row a node may say what the row tells: once its disk has it."""
     obligations = duplicate.case.obligations
-    return obligations.no_processor + obligations.unsaid
+    return obligations.no_processor + obligations.send_delay
 
 
 def was_fastack_kept(duplicate: DuplicateCase, ack: Ack, node: str, by: Micros) -> bool:
@@ -185,7 +185,7 @@ def _was_never_announced(duplicate: DuplicateCase, knower: str, queuer: str, sin
         return False
     if (
         duplicate.case.world.was_mute(knower, since, crash)
-        or crash - since <= duplicate.case.obligations.unsaid
+        or crash - since <= duplicate.case.obligations.send_delay
     ):
         return False
     return (
@@ -275,7 +275,7 @@ def _outcome_of_silence(
         return Outcome.BLOCKED
     listed = duplicate.job.listed
     copy = duplicate.job.copies.get(knower)
-    if queuer in listed.get(knower, ()) or (copy is not None and _is_list_unsaid(copy)):
+    if queuer in listed.get(knower, ()) or (copy is not None and _is_list_unsent(copy)):
         until = duplicate.serve.time
         return _outcome_without_link(
             duplicate, knower, queuer, since, until, is_ack=sorts is OF_ACK
@@ -296,7 +296,7 @@ def _outcome_of_silence(
     return Outcome.BLOCKED if is_separated else Outcome.UNLISTED
 
 
-def _is_list_unsaid(copy: Copy) -> bool:
+def _is_list_unsent(copy: Copy) -> bool:
     """A dummy has no list and asks all nodes; the list of a loaded copy is in no message."""
     return copy.is_dummy or copy.cause == "loaded"
 
@@ -327,7 +327,7 @@ def _outcome_without_link(
     is_slow = case.obligations.has_tail or _was_stopped(duplicate, knower, queuer, since, until)
     is_slow = is_slow or (
         case.obligations.has_disk
-        and until - max(since, duplicate.before.time) <= case.obligations.unsaid
+        and until - max(since, duplicate.before.time) <= case.obligations.send_delay
     )
     return Outcome.LATE if is_slow else Outcome.UNSENT
 

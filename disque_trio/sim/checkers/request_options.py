@@ -56,11 +56,11 @@ def on_order_end(case: Case, row: Row) -> None:
         return
     if name == "count" and row.detail.isdigit() and int(row.detail) > int(count):
         _report(case, row, f"{counted(int(row.detail), 'job')}, where COUNT is {count}")
-    elif name == "bcast" and _is_untold(case, row, since):
+    elif name == "bcast" and _is_unannounced(case, row, since):
         _report(case, row, "PURGE with BCAST has told no other node")
 
 
-def _is_untold(case: Case, row: Row, since: Micros) -> bool:
+def _is_unannounced(case: Case, row: Row, since: Micros) -> bool:
     case.check("S19")
     node = row.node
     if row.kind == "purge-dead.ok" and case.obligations.has_original_file:

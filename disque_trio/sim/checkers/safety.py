@@ -330,7 +330,7 @@ def _check_lease(case: Case, row: Row, job: Job, lease: Lease) -> None:
     held = row.time - lease.time
     if _was_given_in_time(case, job, lease) or _is_cut_short(job, lease):
         return
-    if case.obligations.unheard < held < case.obligations.lease(options.retry):
+    if case.obligations.spread_delay < held < case.obligations.lease(options.retry):
         detail = (
             f"served again after {held / SECOND:.3f} s with nothing wrong: {lease.node} had "
             f"{'delivered it' if lease.queueing else 'given more time'}, RETRY is "
@@ -343,7 +343,7 @@ def _was_given_in_time(case: Case, job: Job, lease: Lease) -> bool:
     """Had the other node that had it queued given it away before it could learn of the lease?"""
     queueing = None if job.lease is None else job.lease.queueing
     chain = [] if queueing is None else queueing.chain()
-    return len(chain) > 1 and chain[-2].given_at <= lease.time + case.obligations.unheard
+    return len(chain) > 1 and chain[-2].given_at <= lease.time + case.obligations.spread_delay
 
 
 def _is_cut_short(job: Job, lease: Lease) -> bool:

@@ -85,7 +85,7 @@ def _may_be_older(case: Case, row: Row, since: Micros) -> bool:
     of its node."""
     if not case.obligations.has_disk:
         return since == row.time and " new" not in row.detail
-    return row.time - since <= case.obligations.unsaid or case.world.was_mute(
+    return row.time - since <= case.obligations.send_delay or case.world.was_mute(
         row.node, since, row.time
     )
 

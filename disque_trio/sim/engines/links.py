@@ -207,7 +207,7 @@ class Links:
         if packet.frame is not None:
             self._lose(packet, "closed")
         elif not packet.is_last:
-            self._tell_end(end)
+            self._send_end(end)
 
     def _lose(self, packet: FramePacket, why: str) -> None:
         if packet.frame is not None:
@@ -222,9 +222,9 @@ class Links:
         was_up = end.is_open or end.far.is_open
         self._forget(end)
         if was_up:
-            self._tell_end(end)
+            self._send_end(end)
 
-    def _tell_end(self, end: End) -> None:
+    def _send_end(self, end: End) -> None:
         self._submit(FramePacket(end.out, True, end, is_last=True))
 
     def _forget(self, end: End) -> None:

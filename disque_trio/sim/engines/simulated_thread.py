@@ -66,8 +66,8 @@ class SimulatedThread:
         """Tell what has been done."""
         done, self._done = self._done, []
         self.pending -= len(done)
-        for tell in done:
-            tell()
+        for call in done:
+            call()
 
     def abandon(self) -> None:
         """Do not call `then` for what was started."""

@@ -218,8 +218,8 @@ class Writer:
         return (self._number(client.id), self._record(client))
 
     def _peer(self, peer: Peer) -> Any:
-        is_told = peer.resent_on == peer.link
-        return (self.value(peer.id), bool(peer.link), is_told, self._record(peer))
+        is_resent = peer.resent_on == peer.link
+        return (self.value(peer.id), bool(peer.link), is_resent, self._record(peer))
 
     def _record(self, record: Any) -> Any:
         found: list[Any] = [type(record).__name__]

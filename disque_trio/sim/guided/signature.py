@@ -91,9 +91,7 @@ class Signature:
 
     def _fault(self, row: Row) -> None:
         kind = fault_kinds.ROWS[row.kind]
-        is_over = row.kind == kind.end_row or (
-            kind.is_level and row.detail.rpartition(" ")[2] in fault_kinds.ENDED
-        )
+        is_over = kind.is_ended_by(row.kind, row.detail)
         if not (kind.end_row or kind.is_level):
             return
         fault = kind.name, row.node, row.peer

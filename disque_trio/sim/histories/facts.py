@@ -221,7 +221,7 @@ def facts_of(history: History) -> Facts:
         elif command == "ENQUEUE" and call.request[1:2] and call.request[1].upper() == "QUEUE":
             continue
         elif command in OF_JOBS:
-            _tell(facts, call)
+            _note_report(facts, call)
         elif command in _OF_QUEUES and len(call.request) > 1:
             _of_queue(facts, call)
     return facts
@@ -273,7 +273,7 @@ def ids_of(call: Call) -> list[str]:
     return [word.partition("@")[0] for word in jobs]
 
 
-def _tell(facts: Facts, call: Call) -> None:
+def _note_report(facts: Facts, call: Call) -> None:
     ids = ids_of(call)
     rest = [word.upper() for word in call.request[1 + len(ids) :]]
     delay = 0.0

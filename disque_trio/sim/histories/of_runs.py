@@ -11,7 +11,7 @@ from disque_trio.sim.engines.heap.clients import REFUSED
 from disque_trio.sim.engines.heap.run import Run
 from disque_trio.sim.model.clock import EPOCH_MS
 from disque_trio.sim.scenarios import fault_kinds
-from disque_trio.sim.scenarios.fault_kinds import ENDED, FaultKind
+from disque_trio.sim.scenarios.fault_kinds import FaultKind
 from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.statemachine.base import KEEPS_ALL, Failure, Reply
 from disque_trio.tracing.histories import (
@@ -112,13 +112,12 @@ class RunHistory:
 
     def _see(self, kind: FaultKind, row: Row) -> None:
         key = kind.bar, row.node, row.peer
-        is_over = row.kind == kind.end_row
+        is_over = kind.is_ended_by(row.kind, row.detail)
         at = _seconds(row.time)
         if row.kind == "clock.step":  # what is wrong since then is the time of day
             self._write(fault_line(kind.bar, at, at, node=row.node))
             return
         if kind.is_level:
-            is_over = row.detail.split(" ")[-1] in ENDED
             key = kind.bar, row.node, row.peer or row.queue
         if row.kind == "clock.rate":
             is_over = abs(int(row.detail)) <= _DRIFT_PPM

@@ -70,11 +70,11 @@ class Recorder:
     def _add(self, fields: Fields) -> None:
         self._pending.append(fields)
         if not self._is_keeping:
-            self.tell()
+            self.flush()
         if fields[1] in self._triggers:
             self._triggers[fields[1]](fields)
 
-    def tell(self) -> None:
+    def flush(self) -> None:
         """Give the observer the rows that it has not got, and complete batches to the digest."""
         pending, observer, hidden = self._pending, self._observer, self._hidden
         fresh, self._observed = pending[self._observed :], len(pending)
@@ -90,7 +90,7 @@ class Recorder:
 
     def digest(self) -> str:
         """The digest of all rows so far."""
-        self.tell()
+        self.flush()
         whole = self._hash.copy()
         whole.update(marshal.dumps(self._pending, _FORM))
         return whole.hexdigest()

@@ -99,7 +99,7 @@ def _intervals(rows: Sequence[Row], end: Micros) -> Iterator[_Interval]:
             for closed in [key] if row.node else [each for each in is_open if each[0] == what]:
                 if closed in is_open:
                     yield _interval(what, is_open.pop(closed), row.time)
-            if kind.is_level and row.detail.rpartition(" ")[2] not in fault_kinds.ENDED:
+            if kind.is_level and not kind.is_ended_by(row.kind, row.detail):
                 is_open[key] = row
     for (what, _, _), row in is_open.items():
         yield _interval(what, row, end)

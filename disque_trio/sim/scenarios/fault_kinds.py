@@ -13,7 +13,7 @@ import attrs
 Part = Literal["links", "process", "disk", "clocks", "wall clock", "memory", "members", "queues"]
 Unit = Literal["", "time", "ppm", "share"]
 
-ENDED: Final = ("", "0", "no", "none")
+_ENDED: Final = ("", "0", "no", "none")
 """The last word of the detail of a level that ends it."""
 
 
@@ -44,7 +44,8 @@ class FaultKind:
     end_row: str = ""
     """The kind of row that ends it. Without one it is over at once, or is a level."""
     is_level: bool = False
-    """The row's detail holds until the next such row; one in `ENDED` ends the fault."""
+    """The row's detail holds until the next such row; one that ends in a word of `_ENDED` ends the
+    fault."""
     # Words and colours.
     drawn_as: str = ""
     """Its name in pictures, where that is not `row`."""
@@ -66,6 +67,10 @@ class FaultKind:
     def marks(self) -> Mapping[str, str]:
         """All its marks, and their meanings."""
         return {self.bar: self.mark, **self.more_marks} if self.mark else self.more_marks
+
+    def is_ended_by(self, row: str, detail: str) -> bool:
+        """Does a row of this kind, with this detail, end it?"""
+        return row == self.end_row or (self.is_level and detail.rpartition(" ")[2] in _ENDED)
 
     @property
     def is_of_links(self) -> bool:

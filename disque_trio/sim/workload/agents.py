@@ -212,7 +212,7 @@ class Worker:
     def _go_on(self, now: Micros) -> None:
         """Work on the next job in hand, or ask for more."""
         if self._jobs and self._plan.held:
-            self._tell(now, "begin", self._home)
+            self._send(now, "begin", self._home)
         elif self._jobs:
             self._work(now)
         elif self._plan.stop and now >= self._plan.stop:
@@ -262,9 +262,9 @@ class Worker:
             self._hang_up(self._connection)
             self._rest(now)
         elif way in _ELSEWHERE:
-            self._tell(now, _ELSEWHERE[way], 1 + (self._home + self._elsewhere()) % self._nodes)
+            self._send(now, _ELSEWHERE[way], 1 + (self._home + self._elsewhere()) % self._nodes)
         else:
-            self._tell(now, way, self._home)
+            self._send(now, way, self._home)
 
     def _draw(self) -> str:
         names = [name for name, _ in self._plan.mix]
@@ -275,7 +275,7 @@ class Worker:
         """How many nodes further, past the home node."""
         return int(self._rng.random() * (self._nodes - 1)) if self._nodes > 1 else 0
 
-    def _tell(self, now: Micros, way: str, node: int) -> None:
+    def _send(self, now: Micros, way: str, node: int) -> None:
         self._way = way
         self._due = now + PATIENCE
         connection = self._connection
@@ -330,7 +330,7 @@ class Worker:
             self._work(now)
             return
         if way == "result":
-            self._tell(now, "look", self._home)
+            self._send(now, "look", self._home)
             return
         self._drop(way)
         self._go_on(now)
@@ -354,7 +354,7 @@ class Worker:
         self._other = 0
         self._tries += 1
         if way in _REPEATED and self._tries < ACK_TRIES:
-            self._tell(now, way, (self._home + self._tries - 1) % self._nodes + 1)
+            self._send(now, way, (self._home + self._tries - 1) % self._nodes + 1)
             return
         self._tries = 0
         if way:

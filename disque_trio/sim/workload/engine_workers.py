@@ -238,14 +238,14 @@ class EngineWorker:
         way = "ackjob" if self._is_settled else self._draw()
         ends_at = NEVER if way == "none" else now + self._between(self._plan.work)
         self._handlers[start.id] = Handler(start.id, start.queue, way, ends_at)
-        self._tell("run.begin", start.id, start.queue)
+        self._write_row("run.begin", start.id, start.queue)
 
     def _cancel(self, now: Micros, cancel: Cancel) -> None:
         handler = self._handlers.get(cancel.id)
         if handler is None:  # it ends now
             return
         handler.cancelled = cancel.why
-        self._tell("run.cancel", handler.id, handler.queue, cancel.why.name.lower())
+        self._write_row("run.cancel", handler.id, handler.queue, cancel.why.name.lower())
         if handler.ends_at == NEVER or self._rng.random() >= _STUBBORN:
             handler.way = "none"
             handler.ends_at = min(handler.ends_at, now + self._between((0, _LAST_WORDS)))
@@ -264,7 +264,7 @@ class EngineWorker:
         cause = "cancelled" if outcome is None else type(outcome).__name__.lower()
         delay = outcome.delay // MILLI if isinstance(outcome, Retry) else 0
         detail = f"delay={delay}" if delay else ""
-        self._tell("run.end", handler.id, handler.queue, cause, detail)
+        self._write_row("run.end", handler.id, handler.queue, cause, detail)
         engine.finished(now, handler.id, outcome)
         self._carry_out(now, engine)
 
@@ -285,7 +285,9 @@ class EngineWorker:
         names = [name for name, _ in self._plan.mix]
         return self._rng.choices(names, [weight for _, weight in self._plan.mix])[0]
 
-    def _tell(self, kind: str, id: bytes, queue: bytes, cause: str = "", detail: str = "") -> None:
+    def _write_row(
+        self, kind: str, id: bytes, queue: bytes, cause: str = "", detail: str = ""
+    ) -> None:
         names = id.decode("latin-1"), queue.decode("latin-1")
         self.actions.append(WriteRow(kind, *names, cause, detail))
 

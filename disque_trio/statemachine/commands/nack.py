@@ -85,7 +85,7 @@ def _give(node: NodeState, job: Job, options: _Options) -> bool:
     else:
         is_returned = _nack(node, job, options.delay)
     if is_noted:
-        joberrors.tell(node, job)
+        joberrors.announce(node, job)
     return is_returned
 
 

@@ -340,7 +340,7 @@ def purge(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     options = read_options(args[2:], b"PURGE", PURGE)
     dead = "is_dead" in options
     if "is_bcast" in options:
-        purging.tell_others(node, args[1], dead=dead)
+        purging.broadcast(node, args[1], dead=dead)
     return purging.purge(node, args[1], dead=dead)
 
 

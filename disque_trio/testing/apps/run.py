@@ -56,7 +56,7 @@ def simulate(
         with ungrouped(), _logs(apps):
             virtual_time.run(f"{plan.seed}/apps", apps.play, clock)
     finally:
-        run.recorder.tell()
+        run.recorder.flush()
     return run.outcome()
 
 
@@ -145,7 +145,7 @@ class _Apps:
             self._nursery.start_soon(self._suffer, fault)
         while (left := plan.chaos / SECOND - trio.current_time()) > 0:
             await trio.sleep(min(left, LOOK_S))
-            self.run.recorder.tell()
+            self.run.recorder.flush()
         self._heal()
 
     async def _keep(self, name: str, life: Callable[[str, int], AppWorker | AppProducer]) -> None:
@@ -212,7 +212,7 @@ class _Apps:
         until, quiet, runs = trio.current_time() + LONGEST_STILL_S, 0, self.state.runs
         while quiet < QUIET and trio.current_time() < until:
             await trio.sleep(LOOK_S)
-            self.run.recorder.tell()
+            self.run.recorder.flush()
             quiet = 0 if self.state.waits or self._left() else quiet + 1
             if runs != self.state.runs:
                 until, runs = trio.current_time() + LONGEST_STILL_S, self.state.runs

@@ -33,7 +33,7 @@ def main() -> None:
     raise_file_limit(count * 1000)
     with contextlib.ExitStack() as cleanup:
         nodes = [_node(cleanup) for _ in range(count)]
-        trio.run(live, nodes, lambda: _tell(nodes))
+        trio.run(live, nodes, lambda: _print_ports(nodes))
 
 
 def _end_with_stdin() -> None:
@@ -52,7 +52,7 @@ def _node(cleanup: contextlib.ExitStack) -> Node:
     raise SystemExit(f"no free port from {_PORTS[0]} to {_PORTS[-1]}: end what uses them")
 
 
-def _tell(nodes: list[Node]) -> None:
+def _print_ports(nodes: list[Node]) -> None:
     ports = " ".join(str(node.state.config.port) for node in nodes)
     sys.stdout.write(f"{ports}\n")
     sys.stdout.flush()

@@ -174,7 +174,7 @@ class Api:
     async def ask(self, topic: str, args: Json) -> Json:
         """What a topic tells, and which nodes have not answered."""
         with self.broker.at_work():
-            data, unreached = await self.broker.observer.tell(topic, args)
+            data, unreached = await self.broker.observer.answer(topic, args)
         return {**data, "unreached": dict(unreached)}
 
     async def ids(self, fits: Json) -> list[str]:

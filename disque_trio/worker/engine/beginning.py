@@ -40,7 +40,7 @@ def note(state: State, now: Micros, job: Job) -> None:
     state.begin_at = min(state.begin_at, due)
 
 
-def tell(state: State, now: Micros) -> None:
+def send(state: State, now: Micros) -> None:
     """Send BEGIN for those that have begun, if it is time. A node that rests is told later."""
     if now < state.begin_at:
         return

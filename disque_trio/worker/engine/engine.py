@@ -233,7 +233,7 @@ class Engine:
         suspects.look(state, now)
         fetching.start(state, now)
         outcomes.flush(state, now)
-        beginning.tell(state, now)
+        beginning.send(state, now)
         fetching.ask(state, now)
         has_to_end = suspects.is_on(state) or fetching.is_stale(state, now)
         connecting.wake(state, now, has_to_end=has_to_end)

@@ -116,10 +116,10 @@ def flush(state: State, now: Micros) -> None:
             continue
         connecting.control_of(state, now, node)
         if node.features is not None:
-            _tell(state, now, node, state.unsent.pop(name))
+            _send_outcomes(state, now, node, state.unsent.pop(name))
 
 
-def _tell(state: State, now: Micros, node: Node, jobs: list[Job]) -> None:
+def _send_outcomes(state: State, now: Micros, node: Node, jobs: list[Job]) -> None:
     """One command for each outcome, as far as a command takes many jobs."""
     groups: dict[tuple[tuple[bytes, ...], tuple[bytes, ...]], list[Job]] = {}
     for job in jobs:

@@ -80,14 +80,14 @@ class Registrar:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._obey)
-                await self._tell()
+                await self._keep_note()
         finally:
             with anyio.move_on_after(LAST_WORDS_S, shield=True):
                 await self._send(self._removal())
 
     # Notes.
 
-    async def _tell(self) -> None:
+    async def _keep_note(self) -> None:
         while True:
             self._changed = anyio.Event()
             note = write(self._note(), "json")

@@ -266,7 +266,7 @@ def test_a_node_that_is_told_to_end_is_down_on_the_heap_too() -> None:
         run.engine.run(until)
 
     assert run.world.hosts[1].machine is None
-    run.recorder.tell()
+    run.recorder.flush()
     assert [(row.node, row.cause) for row in rows if row.kind == "crash"] == [("n1", "stop")]
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from disque_trio.sim.model.faults import draw_core
-from disque_trio.sim.scenarios.fault_kinds import ENDED, IN_PLANS, FaultKind
+from disque_trio.sim.scenarios.fault_kinds import IN_PLANS, FaultKind
 from disque_trio.sim.scenarios.plan import Fault, LinkPlan, Plan
 from tests.sim.model.faulting import at, pairs
 from tests.sim.runs import FAST_DETECTION, SECOND, between, of, plan, play, times
@@ -223,7 +223,7 @@ def test_a_cluster_gets_over_every_kind_of_fault_which_writes_its_rows(kind: Fau
     assert of(rows, "rejoin")
     assert all(of(rows, each) for each in (kind.row, kind.end_row) if each)
     if kind.is_level:
-        assert of(rows, kind.row)[-1].detail.split(" ")[-1] in ENDED
+        assert kind.is_ended_by(kind.row, of(rows, kind.row)[-1].detail)
     delivered = {row.job for row in of(rows, "get.deliver")}
     assert {row.job for row in of(rows, "add.ok")} <= delivered
 

@@ -101,9 +101,9 @@ def test_rows_may_be_kept_back_until_they_are_told() -> None:
             whole.add(fields(time, kind))
     assert seen == []
 
-    recorder.tell()
+    recorder.flush()
     recorder.add(fields(600))
-    recorder.tell()
+    recorder.flush()
     whole.add(fields(600))
 
     assert [row.time for row in seen] == list(range(601))

@@ -135,7 +135,7 @@ class ClientConnections:
                 elif isinstance(action, Disconnect):
                     self._hang_up(actor, action)
                 else:
-                    self._tell(actor, action)
+                    self._write_row(actor, action)
         deadline = actor.agent.deadline()
         if deadline < actor.wake_at:
             actor.wake_at = deadline
@@ -177,7 +177,7 @@ class ClientConnections:
         self._drop(connection, action.cause)
         self._engine.later(actor.distance, self._depart, connection)
 
-    def _tell(self, actor: Actor, action: WriteRow) -> None:
+    def _write_row(self, actor: Actor, action: WriteRow) -> None:
         self._recorder.add(
             (
                 self._engine.now, action.kind, "", action.job, action.queue, actor.agent.name, "",

@@ -87,10 +87,10 @@ class Run:
             for until in self.parts():
                 while engine.now + TELL < until:
                     engine.run(engine.now + TELL)
-                    recorder.tell()
+                    recorder.flush()
                 engine.run(until)
         finally:
-            recorder.tell()
+            recorder.flush()
         return self.outcome()
 
     def outcome(self) -> Outcome:

@@ -9,6 +9,7 @@ import attrs
 from disque_trio.sim.checkers.case import Violation
 from disque_trio.sim.scenarios.apps import AppCall, AppJob, AppsPlan, AppTask, Micros
 from disque_trio.sim.scenarios.fault_kinds import WITH_ROWS
+from disque_trio.tracing.details import fields
 from disque_trio.tracing.rows import Row
 
 NEVER: Final[Micros] = 1 << 61
@@ -216,12 +217,12 @@ class History:
         self._owners.setdefault(row.job, row.ref)
 
     def _refused(self, row: Row) -> None:
-        facts = facts_of(row)
+        facts = fields(row.detail)
         for number in facts.get("jobs", str(row.ref)).split(","):
             self.jobs[int(number)].refused = row.cause
 
     def _begin(self, row: Row) -> None:
-        job, facts = self.jobs[row.ref], facts_of(row)
+        job, facts = self.jobs[row.ref], fields(row.detail)
         self._owners[row.job] = row.ref  # now it is sure
         run = RunRecord(
             at=row.time,
@@ -250,14 +251,14 @@ class History:
         run = self._running.get((row.client, row.job))
         if run is None:
             return
-        facts = facts_of(row)
+        facts = fields(row.detail, "is_")
         run.ended_at, run.outcome = row.time, row.cause
-        run.why, run.text = facts.get("why", ""), row.detail.partition("is_=")[2]
+        run.why, run.text = facts.get("why", ""), facts.get("is_", "")
         if row.cause not in ("interrupted", "raised"):  # else the last word is not said yet
             del self._running[row.client, row.job]
 
     def _ends(self, row: Row) -> None:
-        counts = facts_of(row).get("counts", "").split(",")
+        counts = fields(row.detail).get("counts", "").split(",")
         pairs = (each.partition(":") for each in counts if each)
         self.jobs[row.ref].reported = {state: int(count) for state, _, count in pairs}
 
@@ -309,15 +310,15 @@ class History:
         self.flows[row.ref] = row.time
 
     def _cancel(self, row: Row) -> None:
-        if facts_of(row)["done"] == "True":
+        if fields(row.detail)["done"] == "True":
             self.cancelled[row.ref] = row.time
 
     def _tick(self, row: Row) -> None:
-        facts = facts_of(row)
+        facts = fields(row.detail)
         self.ticks[facts["task"], facts["tick"]].setdefault(row.job, row.time)
 
     def _log(self, row: Row) -> None:
-        facts = facts_of(row)
+        facts = fields(row.detail)
         if facts.get("broken"):
             self.violate("A12", f"a line cannot be written: {facts['broken']}", row.time, row.job)
         if row.job:
@@ -327,11 +328,6 @@ class History:
 
     def _over(self, row: Row) -> None:
         self.over_at = row.time
-
-
-def facts_of(row: Row) -> dict[str, str]:
-    """The `name=value` of an app's row."""
-    return dict(each.split("=", 1) for each in row.detail.split(" ") if "=" in each)
 
 
 def _place(kind: str, row: Row) -> tuple[str, ...]:

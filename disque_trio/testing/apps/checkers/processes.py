@@ -3,7 +3,8 @@
 from typing import Final
 
 from disque_trio.terminal.counting import counted
-from disque_trio.testing.apps.checkers.history import History, facts_of
+from disque_trio.testing.apps.checkers.history import History
+from disque_trio.tracing.details import fields
 from disque_trio.tracing.rows import Row
 
 LINES: Final = 3
@@ -16,7 +17,7 @@ _OTHERS: Final = 25
 
 def see(history: History, row: Row) -> None:
     """A process has ended by itself."""
-    if facts_of(row).get("told") != "ordered" and row.cause != "status-75":
+    if fields(row.detail).get("told") != "ordered" and row.cause != "status-75":
         text = f"the process of {row.client} has ended: {row.cause}"
         history.violate("A11", text, row.time)
 
