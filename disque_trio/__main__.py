@@ -14,28 +14,14 @@ from disque_trio.terminal.arguments import Parser
 from disque_trio.terminal.interrupts import is_interrupt
 from disque_trio.terminal.output import discard_output, escape_the_rest, flush
 
-_EPILOG: Final = """\
-commands:
-  server   run one node: disque-trio server [disque.conf] [--port 7711 ...]
-  up       run a cluster in one process, to try things out
-  cli      send commands to a node: disque-trio cli -p 7711
-  sim      run a cluster in simulated time, through faults: disque-trio sim run FILE
-  aof      check, repair and convert append-only files: disque-trio aof check disque.aof
-  doctor   check a cluster and recommend what to do: disque-trio doctor -p 7711
-  pipeline traces, sweeps and queues in Spark: disque-trio pipeline doctor
-  worker   run the tasks of an app: disque-trio worker shop.tasks:app
-  workers  list and control workers: disque-trio workers list
-  jobs     list, redrive and end jobs: disque-trio jobs dead
-  queues   list, pause, limit and purge queues: disque-trio queues list
-  nodes    list, join and remove nodes: disque-trio nodes list
-  top      watch nodes and queues: disque-trio top
-  explain  show which failures a job survives: disque-trio explain ADDJOB mail body 0 RETRY 60
-  console  view and operate a cluster in a browser: disque-trio console 127.0.0.1:7711
-  users    manage users of the console and of HTTP: disque-trio users add FILE NAME --role operator
-  completion  complete command lines in bash, zsh or fish: disque-trio completion bash
-
-disque-trio COMMAND --help describes a command.
-"""
+_EPILOG: Final = "\n".join(
+    [
+        "commands:",
+        *(f"  {name:10} {program.summary}" for name, program in COMMANDS.items()),
+        "",
+        "disque-trio COMMAND --help describes a command.",
+    ]
+)
 
 _FASTER: Final = (
     "pure is Python alone; a compiled node takes less than half of the processor time for a job: "
@@ -106,7 +92,7 @@ def _run(command: str, words: list[str]) -> int:
         if extra is not None:
             extras.check(what, extra)
         with extras.needed(what, "cli"):
-            run: Callable[[list[str]], int] = import_module(COMMANDS[command]).main
+            run: Callable[[list[str]], int] = import_module(COMMANDS[command].module).main
             return run(words)
     except extras.MissingExtraError as missing:
         sys.stderr.write(f"{missing}\n")

@@ -86,7 +86,9 @@ def examples() -> list[list[str]]:
 @pytest.mark.parametrize("words", examples(), ids=" ".join)
 def test_the_commands_that_the_pages_show_exist(words: list[str]) -> None:
     assert words[0] in COMMANDS or words[0].isupper() or words[0].startswith("-")
-    program = getattr(import_module(COMMANDS.get(words[0], "disque_trio")), "PROGRAM", None)
+    command = COMMANDS.get(words[0])
+    module = import_module("disque_trio" if command is None else command.module)
+    program = getattr(module, "PROGRAM", None)
     if program is not None and "--help" not in words:
         id = "D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"
         parse(program, "", [id if word == "ID" else word for word in words[1:]], {})

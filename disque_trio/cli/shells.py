@@ -91,10 +91,10 @@ def places() -> Iterator[Place]:
 
 
 def _programs() -> Iterator[tuple[str, Program]]:
-    for name, module in COMMANDS.items():
+    for name, program in COMMANDS.items():
         if name != "server":  # its options are the directives of a node
             with suppress(ImportError):  # an extra is not installed
-                yield name, import_module(module).PROGRAM
+                yield name, import_module(program.module).PROGRAM
 
 
 def _places(path: str, program: Program) -> Iterator[Place]:

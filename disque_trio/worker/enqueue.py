@@ -135,6 +135,11 @@ class Call(Generic[R_co]):
         """Make a chain: when this call is done, the other one is added. An open call takes what
         this one returns, which type checkers check."""
         one = attrs.evolve(following, then=())
+        if one.definition.options.headers:
+            raise ValueError(
+                f"{one.name}: a later step of a chain has the headers of the first step: give "
+                "headers to that one"
+            )
         return attrs.evolve(self, then=(*self.then, one, *following.then))
 
     def options(self) -> Options:

@@ -4,8 +4,10 @@ A node has the result of a job if it has learned of the acknowledgement together
 node is asked to wait for the end of the job, and then all nodes are asked for the result.
 """
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -15,7 +17,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.errors import DisqueError
-from disque_trio.client.nodes import SILENT_S
+from disque_trio.client.nodes import SILENT_S, NoNodeError
 from disque_trio.client.records import JobDetails, JobResult
 from disque_trio.client.refusals import UnknownJobError, UnsupportedError
 from disque_trio.worker import codec
@@ -27,6 +29,7 @@ from disque_trio.worker.envelope import BadBodyError, NewerBodyError, as_coded
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
 from disque_trio.worker.operating.asking import Asking, Found, InSteps, at_each, unwrap, within
 
+_log: Final = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
 SLICE_S: Final = 5.0
@@ -35,6 +38,8 @@ _SPARE_S: Final = SILENT_S + 0.5
 """How much longer than its timeout a wait may take if a node is silent."""
 _PAUSE_S: Final = 0.2
 """Between two questions to all nodes, whose answers contradict each other or are missing."""
+_OUTAGE_PAUSE_S: Final = 1.0
+"""After no node has answered."""
 _MOST_STEPS: Final = 1000
 """Of a chain that is followed."""
 _ERROR: Final = ("type", "text", "traceback")
@@ -151,14 +156,16 @@ class _Waiting:
         """What nodes keep of the step."""
         missing_since: float | None = None
         while True:
-            answer = await self._wait()
+            answer = await self._unless_none_answers(self._wait)
             if answer is not None and answer.result is not None:
                 return answer.result
             if answer is None and self.left == 0:
                 raise await self._none(None)
             if answer is None:
                 continue
-            found = await _ask_all(self.client, self.step)
+            found = await self._unless_none_answers(partial(_ask_all, self.client, self.step))
+            if found is None:
+                continue
             best = _best(found.items)
             if best is not None and best.result is not None:
                 return best.result
@@ -187,12 +194,26 @@ class _Waiting:
         self._passed(max(self._now() - began, slice_s if answer is None else 0.0))
         return answer
 
-    async def _pause(self) -> None:
+    async def _unless_none_answers(self, ask: Callable[[], Awaitable[Value]]) -> Value | None:
+        """What nodes answer. If none does, they may all be starting: None after a pause. Raises
+        `NoNodeError` at the end of the wait."""
+        began = self._now()
+        try:
+            return await ask()
+        except NoNodeError as error:
+            self._passed(self._now() - began)
+            if self.left == 0:
+                raise
+            _log.warning("the result of %s cannot be read now: %s", self.job, error)
+            await self._pause(_OUTAGE_PAUSE_S)
+            return None
+
+    async def _pause(self, seconds: float = _PAUSE_S) -> None:
         if isinstance(self.client, InSteps):
-            time.sleep(_PAUSE_S)
+            time.sleep(seconds)
         else:
-            await anyio.sleep(_PAUSE_S)
-        self._passed(_PAUSE_S)
+            await anyio.sleep(seconds)
+        self._passed(seconds)
 
     def _now(self) -> float:
         return time.monotonic() if isinstance(self.client, InSteps) else anyio.current_time()

@@ -39,7 +39,8 @@ def commands(program: Program, path: tuple[str, ...]) -> Iterator[tuple[str, Com
 
 def with_json() -> dict[str, Command[Any]]:
     programs = {
-        name: getattr(import_module(module), "PROGRAM", None) for name, module in COMMANDS.items()
+        name: getattr(import_module(command.module), "PROGRAM", None)
+        for name, command in COMMANDS.items()
     }
     return {
         name: each

@@ -67,6 +67,13 @@ def test_each_test_begins_without_jobs(turn: int, disque_server: Server) -> None
         app.blocking.client.close()
 
 
+@pytest.mark.parametrize("turn", [1, 2])
+def test_each_test_begins_without_limits(turn: int, disque_server: Server) -> None:
+    with BlockingClient(disque_server.url) as client:
+        assert client.queue_info("mail").limits is None
+        client.limit_queue("mail", concurrency=1)
+
+
 def test_what_is_there_is_run_by_a_worker_that_ends(disque_server: Server) -> None:
     seen.clear()
     for name in ("ada", "bob"):

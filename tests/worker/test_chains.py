@@ -216,6 +216,11 @@ def test_a_body_of_msgpack_has_its_chain_in_msgpack() -> None:
     [
         (lambda s: s[1].partial(), ValueError, "is for later steps"),
         (lambda s: s[0].call("a") | s[2].using(unique=True).call("b"), ValueError, "neither at"),
+        (
+            lambda s: s[0].call("a") | s[2].using(headers={"own": 2}).call("b"),
+            ValueError,
+            "has the headers of the first step",
+        ),
         (lambda s: s[0].call("a") | s[2].call(7), NotEncodableError, "argument db"),
         (lambda s: s[0].call("a") | s[2].partial("b"), NotEncodableError, "too many"),
     ],

@@ -10,9 +10,12 @@ import attrs
 import pytest
 
 from disque_trio.client import UnsupportedError
+from disque_trio.client.nodes import NoNodeError
 from disque_trio.testing.inline.kit import Inline
 from disque_trio.testing.inline.node import InlineError
 from disque_trio.testing.server.kit import Server
+from disque_trio.testing.simulated.cluster import Cluster
+from disque_trio.testing.simulated.kit import Sim
 from disque_trio.worker import (
     App,
     Cancel,
@@ -338,3 +341,31 @@ async def test_a_test_without_a_server_reads_results_and_never_waits(
         second = await app.tasks["count"].enqueue("to be")
         with pytest.raises(NoResultError, match="it has not ended"):
             await app.result(second.id, 0)
+
+
+waits: Final = App[None]("disque://n1")
+
+
+@waits.task(name="late", queue="jobs", result_ttl=60)
+async def late() -> int:
+    await anyio.sleep(5)
+    return 7
+
+
+def test_a_wait_goes_on_while_no_node_answers(disque_sim: Sim) -> None:
+    async def story(cluster: Cluster) -> None:
+        job = await late.enqueue()
+        trouble = cluster.isolate("story")
+        cluster.later(20, trouble.undo)
+        assert await waits.result(job.id, 60) == 7
+
+    disque_sim.run(story, waits, seeds=1)
+
+
+def test_a_wait_that_ends_while_no_node_answers_is_an_error(disque_sim: Sim) -> None:
+    async def story(cluster: Cluster) -> None:
+        job = await late.enqueue()
+        with cluster.isolate("story"), pytest.raises((NoNodeError, NoResultError)):
+            await waits.result(job.id, 3)
+
+    disque_sim.run(story, waits, seeds=1)

@@ -71,7 +71,7 @@ class Server:
         anyio.run(self.run_all, app, backend="trio")
 
     def clear(self) -> None:
-        """Remove all jobs from all nodes. Raises `ServerError`."""
+        """Remove all jobs, and all limits of queues, from all nodes. Raises `ServerError`."""
         ends = time.monotonic() + _EMPTY_S
         with BlockingClient(self.cluster) as client:
             while any(self._clear(client, each) for each in self.cluster.seeds):
@@ -82,13 +82,18 @@ class Server:
     def _clear(self, client: BlockingClient, address: Address) -> int:
         """How many jobs there were."""
         connection = client.connect(address)
-        connection.send([b"INFO", b"jobs"])
-        info = connection.receive()
-        connection.send([b"DEBUG", b"FLUSHALL"])
-        connection.receive()
-        assert isinstance(info, bytes), info
-        lines = dict(line.partition(b":")[::2] for line in info.splitlines())
-        return int(lines[b"registered_jobs"])
+
+        def ask(*words: bytes) -> Any:
+            connection.send(words)
+            return connection.receive()
+
+        jobs, queues = (_values(ask(b"INFO", section)) for section in (b"jobs", b"queues"))
+        ask(b"DEBUG", b"FLUSHALL")
+        if b"limited_queues" in queues:  # limits belong to the cluster, not to its jobs
+            _, names = ask(b"QSCAN", b"0", b"BUSYLOOP", b"UNQUEUED")
+            for name in names:
+                ask(b"QUEUE", b"LIMIT", name, b"NONE")
+        return int(jobs[b"registered_jobs"])
 
     @contextlib.contextmanager
     def for_a_test(self) -> Iterator["Server"]:
@@ -100,6 +105,10 @@ class Server:
         )
         with for_process(world):
             yield self
+
+
+def _values(info: bytes) -> dict[bytes, bytes]:
+    return dict(line.partition(b":")[::2] for line in info.splitlines())
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ def _outcome(order: Order | BaseException) -> Result | BaseException:
     if isinstance(order, BaseException):
         return order
     try:
-        return Result(found(order.module, order.name)(*order.args, **order.kwargs))
+        return Result(found(order.module, order.name, order.depth)(*order.args, **order.kwargs))
     except BaseException as error:
         return error
 

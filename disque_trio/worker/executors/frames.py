@@ -4,9 +4,10 @@ Only a worker and the processes that it has started itself read them, so they ar
 """
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from importlib import import_module
+from itertools import islice
 from types import WrapperDescriptorType
 from typing import Any, Final
 
@@ -34,6 +35,8 @@ class Order:
 
     module: str
     name: str
+    depth: int
+    """How many of its decorators are left out."""
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
 
@@ -100,23 +103,32 @@ def _is_plain(kind: type[BaseException]) -> bool:
     return isinstance(kind.__init__, WrapperDescriptorType)
 
 
-def found(module: str, name: str) -> Callable[..., Any]:
-    """The function of that name, without what decorators have put around it."""
-    function: Any = reduce(getattr, name.split("."), import_module(module))
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return function  # type: ignore[no-any-return]
+def found(module: str, name: str, depth: int) -> Callable[..., Any]:
+    """The function of that name, without so many decorators."""
+    return next(islice(_layers(module, name), depth, None))
 
 
-def name_of(fn: Callable[..., Any]) -> tuple[str, str]:
-    """Its module and its name there. Raises `NotNamedError`."""
+def name_of(fn: Callable[..., Any]) -> tuple[str, str, int]:
+    """Its module, its name there, and how many decorators are around it, such as that of its task.
+    Raises `NotNamedError`."""
     module, name = getattr(fn, "__module__", None), getattr(fn, "__qualname__", "")
     try:
-        if module and module != "__main__" and found(module, name) is fn:
-            return module, name
+        if module and module != "__main__":
+            for depth, function in enumerate(_layers(module, name)):
+                if function is fn:
+                    return module, name, depth
     except (ImportError, AttributeError):
         pass
     raise NotNamedError(
         f"{name or fn!r} of {module} cannot run in a process: it must be a function of a module, "
         "not of a script or of another function"
     )
+
+
+def _layers(module: str, name: str) -> Iterator[Callable[..., Any]]:
+    """What has that name, then what its decorators are around."""
+    function: Any = reduce(getattr, name.split("."), import_module(module))
+    yield function
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+        yield function

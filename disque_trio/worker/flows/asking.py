@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import anyio.to_thread
 import attrs
 
 from disque_trio.client import commands
@@ -10,7 +11,7 @@ from disque_trio.client.records import JobDetails, KeyHolder
 from disque_trio.worker import codec, tokens
 from disque_trio.worker.copies import NO_COPIES
 from disque_trio.worker.enqueue import Enqueuer
-from disque_trio.worker.envelope import as_coded
+from disque_trio.worker.envelope import BadBodyError, as_coded
 from disque_trio.worker.envelope import read as read_body
 from disque_trio.worker.flows import building
 from disque_trio.worker.flows.handles import (
@@ -26,7 +27,7 @@ from disque_trio.worker.flows.handles import (
     Planned,
     key_of,
 )
-from disque_trio.worker.operating.asking import Asking, settled
+from disque_trio.worker.operating.asking import Asking, InSteps, settled
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.key_holders import key_holders
 from disque_trio.worker.tokens import OVER, TOKENS, Token
@@ -88,16 +89,28 @@ async def retry(flow: EnqueuedFlow, client: Asking) -> int:
 
 
 async def find(enqueuer: Enqueuer, client: Asking, id: str) -> EnqueuedFlow | None:
-    """The flow that this job holds; None if no node has the job, or it holds none."""
+    """The flow that this job holds; None if no node has the job, or it holds none. Raises
+    `BadBodyError` and `NewerBodyError` if this process cannot decode it."""
     jobs = [each.job for each in (await Jobs(client).find(id)).items if each.job.body]
-    kwargs = arguments(enqueuer, jobs[0].body or b"") if jobs else None
+    if not jobs:
+        return None
+    body = jobs[0].body or b""
+    coded = as_coded(body)
+    if coded is None or isinstance(client, InSteps) or not enqueuer.codecs.waits(coded):
+        kwargs = arguments(enqueuer, body)
+    else:
+        kwargs = await anyio.to_thread.run_sync(arguments, enqueuer, body, abandon_on_cancel=True)
     return None if kwargs is None else handle(enqueuer, jobs[0], kwargs)
 
 
 def arguments(enqueuer: Enqueuer, body: bytes) -> dict[str, Any] | None:
-    """Those of a coordinator; None for the body of another job. Raises `BadBodyError`."""
-    coded = as_coded(body)
-    found = read_body(body if coded is None else enqueuer.codecs.decode(coded), enqueuer.longest)
+    """Those of a coordinator; None for the body of another job. Raises what codecs raise."""
+    try:
+        found = read_body(enqueuer.codecs.decoded(body), enqueuer.longest)
+    except BadBodyError:
+        if as_coded(body) is not None:
+            raise
+        return None
     if found.task != building.FLOW:
         return None
     return {name: codec.read_plain(bytes(part), found.form) for name, part in found.kwargs.items()}

@@ -1,17 +1,21 @@
 """A flow that was added, for any process that has the app."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final, Literal
 
 import attrs
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.client.nodes import NoNodeError
 from disque_trio.worker.handles import Clients
 from disque_trio.worker.options import Place
 
+_log: Final = logging.getLogger(__name__)
 CANCELLED: Final = "cancelled"
 FAILED: Final = "failed"
 """Keys of marks in the queue of a flow's tokens: it is cancelled, or over with members that are not
@@ -127,16 +131,17 @@ class EnqueuedFlow:
         return int(await _asking().retry(self, self._enqueuer.client))
 
     async def wait(self, timeout: float | None = None) -> FlowStatus:
-        """Wait until all members are done. Raises `FlowFailedError` if that cannot be without
-        `retry`, and `TimeoutError` after `timeout` seconds."""
+        """Wait until all members are done, also while no node answers. Raises `FlowFailedError` if
+        that cannot be without `retry`, and `TimeoutError` after `timeout` seconds."""
         anyio: Any = import_module("anyio")
         with anyio.fail_after(timeout):
             for pause, is_full in _looks():
-                found: FlowStatus | None = await _asking().look(
-                    self, self._enqueuer.client, is_full=is_full
-                )
-                if found is not None:
-                    return found
+                with _through_outage(self.id):
+                    found: FlowStatus | None = await _asking().look(
+                        self, self._enqueuer.client, is_full=is_full
+                    )
+                    if found is not None:
+                        return found
                 await anyio.sleep(pause)
         raise AssertionError("looks are endless")
 
@@ -175,9 +180,10 @@ class BlockingEnqueuedFlow:
         ends = None if timeout is None else time.monotonic() + timeout
         with self._flow._enqueuer.blocking_client.within(timeout):
             for pause, is_full in _looks():
-                found: FlowStatus | None = self._finished(_asking().look, is_full=is_full)
-                if found is not None:
-                    return found
+                with _through_outage(self.id):
+                    found: FlowStatus | None = self._finished(_asking().look, is_full=is_full)
+                    if found is not None:
+                        return found
                 if ends is not None and time.monotonic() + pause > ends:
                     break
                 time.sleep(pause)
@@ -192,6 +198,15 @@ class BlockingEnqueuedFlow:
 def _asking() -> Any:
     """A module that needs an event loop: who adds flows does without it."""
     return import_module("disque_trio.worker.flows.asking")
+
+
+@contextmanager
+def _through_outage(id: str) -> Iterator[None]:
+    """If no node answers, they may all be starting."""
+    try:
+        yield
+    except NoNodeError as error:
+        _log.warning("flow %s cannot be looked at now: %s", id, error)
 
 
 def _looks() -> Iterator[tuple[float, bool]]:

@@ -59,8 +59,11 @@ class JobStatus:
 
     @property
     def is_over(self) -> bool:
-        """True if it will not run again, as far as is known."""
-        return self.state in ("dead", "done", "ended", "unknown")
+        """True if it will not run again, as far as is known. One that is `unknown` may be at a node
+        that did not answer."""
+        return self.state in ("dead", "done", "ended") or (
+            self.state == "unknown" and not self.unreached
+        )
 
 
 @attrs.frozen(kw_only=True)

@@ -271,3 +271,11 @@ def test_the_time_limit_of_a_run_begins_with_its_function(kind: str) -> None:
         assert driver.limits == [40, math.inf, 40, 40]  # the second one waits for nothing
 
     told(kind, story)
+
+
+def test_a_function_runs_with_its_own_decorators_and_without_that_of_its_task(kind: str) -> None:
+    async def story(run: Callable[..., Any]) -> None:
+        assert await run(work.eight.fn) == 16
+        assert await run(work.plain_seven) == 7
+
+    with_pool(kind, story)

@@ -9,6 +9,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from disque_trio.worker import App
+
 
 def add(left: int, right: int = 0) -> int:
     """A sum."""
@@ -153,3 +155,10 @@ def plain_seven() -> int:
 
 seven = _doubled(plain_seven)
 seven.__wrapped__.__qualname__ = "seven"
+
+
+@App().task(name="eight")
+@_doubled
+def eight() -> int:
+    """Eight, doubled."""
+    return 8

@@ -330,7 +330,25 @@ def test_another_job_is_no_flow(disque_sim: Sim) -> None:
     disque_sim.run(story, app, state=seen, seeds=1)
 
 
+def test_a_body_of_another_program_is_no_flow(disque_sim: Sim) -> None:
+    async def story(cluster: Cluster) -> None:
+        id = await app.client.addjob("raw", b"\xff of another program")
+        assert await app.find_flow(id) is None
+
+    disque_sim.run(story, app, state=seen, seeds=1)
+
+
 # Crashes and cuts.
+
+
+def test_waiting_goes_on_while_no_node_answers(disque_sim: Sim) -> None:
+    async def story(cluster: Cluster) -> None:
+        flow = await enqueued(DIAMOND)
+        trouble = cluster.isolate("story")
+        cluster.later(20, trouble.undo)
+        assert (await flow.wait(60)).state == "done"
+
+    disque_sim.run(story, app, state=seen, seeds=1)
 
 
 @pytest.mark.slow
