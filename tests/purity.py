@@ -2,8 +2,10 @@
 
 import ast
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from tests.trees import tree
 
@@ -31,14 +33,57 @@ def check_no_world(path: Path) -> None:
 
 def check_no_order_of_sets(path: Path) -> None:
     """It walks through no set."""
-    for node in ast.walk(tree(path)):
+    fields = {each for file in path.parent.rglob("*.py") for each in _set_fields(file)}
+    scopes = [tree(path), *_nodes(tree(path), ast.FunctionDef)]
+    for scope in scopes:
+        names = {each.arg for each in _nodes(scope, ast.arg) if _is_of_sets(each.annotation)}
+        names |= set(_annotated(scope)) if scope is not scopes[0] else set()
+        for value in _walked(scope):
+            assert not _is_set(value, names, fields), f"line {value.lineno}"
+
+
+_WALKS: Final = ("list", "tuple", "iter", "deque", "map", "zip", "dict.fromkeys")
+Node = TypeVar("Node", bound=ast.AST)
+
+
+def _nodes(scope: ast.AST, kind: type[Node]) -> list[Node]:
+    return [node for node in ast.walk(scope) if isinstance(node, kind)]
+
+
+def _walked(scope: ast.AST) -> Iterator[ast.expr]:
+    """What loops and such calls walk through."""
+    for node in ast.walk(scope):
         if isinstance(node, ast.For | ast.comprehension):
-            assert not _is_set(node.iter), f"line {node.iter.lineno}"
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("list", "tuple", "iter"):
-            assert not any(_is_set(argument) for argument in node.args), f"line {node.lineno}"
+            yield node.iter
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in _WALKS:
+            yield from node.args
 
 
-def _is_set(value: ast.expr) -> bool:
-    if isinstance(value, ast.Call):
-        return ast.unparse(value.func) in ("set", "frozenset")
+def _annotated(scope: ast.AST) -> list[str]:
+    """What is annotated as a set there."""
+    found = [node for node in _nodes(scope, ast.AnnAssign) if _is_of_sets(node.annotation)]
+    return [ast.unparse(node.target) for node in found]
+
+
+def _is_of_sets(annotation: ast.expr | None) -> bool:
+    return annotation is not None and bool(re.match(r"(frozen)?set\b", ast.unparse(annotation)))
+
+
+@cache
+def _set_fields(path: Path) -> frozenset[str]:
+    bodies = [each.body for each in _nodes(tree(path), ast.ClassDef)]
+    return frozenset(
+        name for body in bodies for each in body if isinstance(each, ast.AnnAssign)
+        for name in _annotated(each)
+    )  # fmt: skip
+
+
+def _is_set(value: ast.expr, names: set[str], fields: set[str]) -> bool:
+    match value:
+        case ast.Call(func=ast.Name(id=name)):
+            return name in ("set", "frozenset")
+        case ast.Name(id=name):
+            return name in names
+        case ast.Attribute(attr=name):
+            return name in fields
     return isinstance(value, ast.Set | ast.SetComp)

@@ -94,8 +94,8 @@ class Groups:
     """By their ranks."""
     count: int = 0
     """How many entries there are, with those of jobs that are not queued any more."""
-    parked: set[bytes] = attrs.Factory(set)
-    """Groups that get no turn: their limits are used up."""
+    parked: dict[bytes, None] = attrs.Factory(dict)
+    """Groups that get no turn, because their limits are used up, in the order of their parking."""
     _turn: Level | None = None
     """Where `next` has found the job that it returned."""
 
@@ -255,12 +255,12 @@ class Groups:
 
     def park(self, group: bytes) -> None:
         """Give it no turn for now."""
-        self.parked.add(group)
+        self.parked[group] = None
 
     def unpark(self, group: bytes) -> None:
         """Give it turns again, the first one at once: it was parked when its turn had come, and
         what it has been granted expires."""
-        self.parked.discard(group)
+        self.parked.pop(group, None)
         for level in self.levels:
             line = level.lines.get(group)
             if line is not None and not line.is_in_ring:
@@ -268,8 +268,8 @@ class Groups:
                 level.ring.appendleft(line)
 
     def unpark_all(self) -> None:
-        """Give all of them turns."""
-        for group in list(self.parked):
+        """Give all of them turns, the one that was parked first before the others."""
+        for group in reversed(list(self.parked)):
             self.unpark(group)
 
     def of(self, group: bytes) -> list[Line]:

@@ -50,6 +50,18 @@ def test_one_by_one_as_well() -> None:
     assert [bodies(rig, "GETJOB", "FROM", "q") for _ in range(8)] == [[each] for each in shown]
 
 
+def test_of_parked_groups_the_one_that_was_parked_first_has_the_first_turn() -> None:
+    names = ["ann", "bob", "cid", "dan", "eve"]
+    rig = filled(Rig(), **dict.fromkeys(names, 1))
+    queue = rig.queue()
+    for name in names:
+        queue.park(name.encode())
+        assert queue.oldest() is not None or name == names[-1]
+    queue.unpark_all()
+
+    assert bodies(rig, "GETJOB", "COUNT", 9, "FROM", "q") == [f"{name}0" for name in names]
+
+
 def test_jobs_without_a_group_are_one_group_of_their_own() -> None:
     rig = with_three(Rig())
 
