@@ -1,4 +1,5 @@
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -45,6 +46,23 @@ def test_fresh_processes_with_other_hash_seeds_play_the_same_run(seed: int, mode
 
     assert digest_elsewhere(seed, model, "1") == here
     assert digest_elsewhere(seed, model, "4242") == here
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["group-limits", "everything", "unique-cuts"])
+def test_a_scenario_has_one_digest_whatever_the_hash_seed(name: str) -> None:
+    sweep = [sys.executable, "-m", "disque_trio", "sim", "run", f"scenarios/{name}.toml", "--json"]
+    played = [
+        json.loads(
+            subprocess.run(
+                sweep, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed},
+                check=False, capture_output=True, timeout=300,
+            ).stdout
+        )
+        for seed in ("1", "2")
+    ]  # fmt: skip
+
+    assert played[0]["digest"] == played[1]["digest"]
 
 
 def test_two_runs_in_one_process_are_the_same() -> None:
