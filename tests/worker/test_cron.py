@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from disque_trio.worker import App
+from disque_trio.worker import Adding, App
 from tests.client.running import url
 from tests.worker.runs import handler_of
 from tests.worker.test_enqueue import added, node_that_adds
@@ -76,6 +76,26 @@ def test_a_worker_may_be_told_to_leave_the_clock_alone() -> None:
         worked(app, lambda: next(looks, None) is None, has_cron=False)
 
         assert node.requests == []
+
+
+def test_a_tick_that_a_hook_refuses_ends_no_worker(caplog: pytest.LogCaptureFixture) -> None:
+    with node_that_adds() as node:
+        app = App(url(node))
+
+        @app.on_enqueue
+        def refuse(adding: Adding) -> None:
+            if adding.task == "shop.poll":
+                raise PermissionError("no polls today")
+
+        @app.cron(every=30, missed="all", within=65, backfill=True)
+        @app.task(name="shop.poll")
+        async def poll() -> None: ...
+
+        @app.cron(every=30, missed="latest", within=65, backfill=True)
+        @app.task(name="shop.report")
+        async def report() -> None: ...
+
+        worked(app, lambda: bool(added(node)) and "no polls today" in caplog.text)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import attrs
 
 from disque_trio.worker.cron.schedule import Missed, Schedule
 from disque_trio.worker.cron.ticks import Calendar, Every, Tick, Ticks, zone_of
+from disque_trio.worker.enqueue import not_enqueued
 from disque_trio.worker.task import Task
 
 ARGUMENT: Final = "scheduled"
@@ -44,7 +45,11 @@ class Crons:
         once = task.using(
             unique=schedule.key(tick), unique_for=float(schedule.keep), on_conflict="return"
         )
-        await once.enqueue(**_arguments(task, tick))
+        try:
+            request = once.enqueuer.request(once.call(**_arguments(task, tick)))
+        except Exception as error:  # hooks may raise anything: the next tick may be added
+            raise not_enqueued(task.name, error) from error
+        await once.enqueuer.add(request)
 
 
 def ticks_of(fields: str | None, every: int | None, zone: str | ZoneInfo) -> Ticks:

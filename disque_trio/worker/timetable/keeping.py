@@ -8,7 +8,6 @@ a schedule that was paused, changed or removed meanwhile adds none.
 import logging
 import random
 from collections.abc import Callable, Collection
-from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ import attrs
 from anyio.abc import TaskGroup
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.enqueue import Enqueuer, not_enqueued
 from disque_trio.worker.operating.notes import Due
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.timetable.records import Entry, Timetable
@@ -106,7 +105,7 @@ class TimetableKeeper:
 
     async def _keep(self, loop: _Loop, schedule: Any, done: int) -> None:
         ticker = import_module("disque_trio.worker.cron.loop").Ticker(
-            add=partial(self._add, loop.entry), wall=runtime().now, draw=self.draw
+            add=lambda _, tick: self.add(loop.entry, tick), wall=runtime().now, draw=self.draw
         )
         with loop.scope:
             try:
@@ -118,7 +117,13 @@ class TimetableKeeper:
             except Exception:  # its record says what no worker of this version can do
                 _log.exception("schedule %s cannot be kept", loop.entry.name)
 
-    async def _add(self, entry: Entry, _schedule: object, tick: int) -> None:
+    async def add(self, entry: Entry, tick: int) -> None:
+        """Add the job of a tick, if no worker has. Raises `ChangedError`, and errors of the
+        client."""
         if not await Timetable(self.enqueuer.client).counts(entry):
             raise ChangedError(entry.name)
-        await self.enqueuer.add(entry.request(self.enqueuer, tick))
+        try:
+            request = entry.request(self.enqueuer, tick)
+        except Exception as error:  # hooks may raise anything: the next tick may be added
+            raise not_enqueued(entry.task, error) from error
+        await self.enqueuer.add(request)

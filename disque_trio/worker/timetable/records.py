@@ -102,21 +102,31 @@ class Entry:
         return None if self.is_paused else next(self.schedule().ticks.after(after), None)
 
     def request(self, enqueuer: Enqueuer, tick: int, *, is_tick: bool = True) -> Request[Any]:
-        """The ADDJOB of a tick, once by its key; or of a run out of turn, without one. Raises
-        `ValueError` for a record that cannot be."""
+        """The ADDJOB of a tick, once by its key; or of a run out of turn, without one, whose result
+        may be awaited. Raises `ValueError` for a record that cannot be, and what hooks raise."""
         extra = {"scheduled": datetime.fromtimestamp(tick, UTC)} if self.is_told else {}
         form = enqueuer.form
         packed = (
             [codec.part(each, form) for each in self.args],
             {name: codec.part(each, form) for name, each in {**self.kwargs, **extra}.items()},
         )
+        options = Options(**self.options)
+        adding = enqueuer.adding(self.task, options, runtime().new_key())
         headers = {name: each for name, each in self.options.items() if name in CARRIED}
+        headers = {**adding.headers, **headers}
+        wait = follow = None
         if is_tick:
             text = import_module("disque_trio.worker.cron.ticks").text(tick)
             key = f"schedule/{self.name}/{text}"
             headers |= {"unique": unique_key(self.task, key, b""), "keep": self.schedule().keep}
-        options = Options(**self.options)
-        return enqueuer.packed(self.task, runtime().new_key(), packed, options, form, headers)
+        if options.result_ttl is not None and is_tick:
+            headers |= enqueuer.kept(options.result_ttl)
+        elif options.result_ttl is not None:
+            read = enqueuer.reader(self.task)
+            asked, wait, follow = enqueuer.awaited_by(read, options.result_ttl, adding.key)
+            headers |= asked
+        found = enqueuer.packed(self.task, adding.key, packed, options, form, headers)
+        return attrs.evolve(found, wait=wait, follow=follow)
 
 
 read: Final = body_reader(Entry)

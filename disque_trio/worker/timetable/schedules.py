@@ -9,9 +9,12 @@ import attrs
 
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Form
+from disque_trio.worker.comparing import difference
 from disque_trio.worker.enqueue import Call, Enqueuer, step_options
 from disque_trio.worker.enqueued import Enqueued
+from disque_trio.worker.envelope import NotEncodableError
 from disque_trio.worker.operating.asking import Asking, InSteps, finished
+from disque_trio.worker.options import Options
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import Prepared
 from disque_trio.worker.timetable.records import Entry, Timetable, check
@@ -157,8 +160,10 @@ def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) ->
     if not is_told and not what.arguments.accept(*arguments[0], **arguments[1]):
         raise ValueError(f"schedule {name}: {what.definition.name} needs arguments: give a call")
     job = what.definition.options
-    if job.at is not None or job.unique or job.delay:
-        raise ValueError(f"schedule {name}: its jobs have neither at, nor delay, nor unique")
+    if job.at is not None or job.unique or job.delay or job.key:
+        raise ValueError(
+            f"schedule {name}: its jobs have neither at, nor delay, nor unique, nor key"
+        )
     # They may lack `scheduled`, which each tick brings.
     args, kwargs = what.arguments.pack(*arguments, _FORM, is_partial=is_told)
     zone = options.get("tz", "UTC")
@@ -173,6 +178,23 @@ def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) ->
         partition=options.get("partition"),
         args=[codec.read_plain(bytes(each), _FORM) for each in args],
         kwargs={each: codec.read_plain(bytes(part), _FORM) for each, part in kwargs.items()},
-        options=step_options(job),
+        options=_kept(name, job, what.enqueuer.form),
         is_told=is_told,
     )
+
+
+def _kept(name: str, job: Options, form: Form) -> dict[str, Any]:
+    """The options of the jobs, as JSON has them. Raises `NotEncodableError` for headers that would
+    arrive otherwise than without a schedule."""
+    options = step_options(job, ("headers", "repeat", "result_ttl"))
+    if job.headers:
+        try:
+            options["headers"], arrive = (
+                codec.read_plain(bytes(codec.part(job.headers, each)), each)
+                for each in (_FORM, form)
+            )
+        except codec.BAD_INPUT as error:
+            raise NotEncodableError(f"schedule {name}: its headers: {error}") from error
+        if change := difference(arrive, options["headers"]):
+            raise NotEncodableError(f"schedule {name}: its headers are kept as JSON: {change}")
+    return options

@@ -9,7 +9,15 @@ import pytest
 
 from disque_trio.client.records import JobDetails
 from disque_trio.testing.server.kit import Server
-from disque_trio.worker import App, UnknownScheduleError
+from disque_trio.worker import (
+    Adding,
+    App,
+    NotEncodableError,
+    NotEnqueuedError,
+    UnknownScheduleError,
+    current_job,
+)
+from disque_trio.worker.codec import Form
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.timetable.records import QUEUE, Timetable
 
@@ -147,6 +155,68 @@ async def test_a_call_lacks_the_instant_that_each_tick_brings(
             assert datetime.fromisoformat(parts["kwargs"]["scheduled"])
 
 
+async def test_its_jobs_have_the_hooks_the_headers_and_the_results_of_an_addition(
+    app: App[None], disque_server: Server
+) -> None:
+    @app.on_enqueue
+    def bill(adding: Adding) -> None:
+        adding.headers["tenant"] = "acme"
+
+    @app.task(name="sum", queue="sums", result_ttl=60)
+    async def total(*numbers: int) -> set[int]:
+        return {sum(numbers), *current_job().headers["more"]}
+
+    async with app:
+        call = total.using(headers={"more": (1, 2)}, repeat=False).call(3, 4)
+        await app.schedules.add("s", call, "@yearly")
+        [entry] = await app.schedules.list()
+        assert (entry.options["repeat"], entry.options["result_ttl"]) == (False, 60)
+        async with disque_server.worker(app):
+            job = await app.schedules.run_now("s")
+            assert await job.result(20) == {7, 1, 2}
+            assert await app.result(job.id, 20) == {7, 1, 2}
+
+        await app.schedules.keeper().add(entry, 0)
+        [tick] = await bodies(app, "sums")
+        assert tick["headers"]["tenant"] == "acme"
+        assert tick["headers"]["result_ttl"] == 60
+
+
+async def test_a_hook_refuses_a_run_and_a_tick(app: App[None]) -> None:
+    @app.on_enqueue
+    def refuse(adding: Adding) -> None:
+        raise PermissionError(adding.task)
+
+    async with app:
+        await app.schedules.add("s", app.tasks["sweep"], "@yearly")
+        with pytest.raises(PermissionError, match="sweep"):
+            await app.schedules.run_now("s")
+        [entry] = await app.schedules.list()
+        with pytest.raises(NotEnqueuedError, match="sweep was not added: PermissionError: sweep"):
+            await app.schedules.keeper().add(entry, 0)
+        assert await bodies(app, "default") == []
+
+
+@pytest.mark.parametrize(
+    ("form", "headers", "why"),
+    [
+        ("msgpack", {"raw": b"x"}, r"its headers are kept as JSON: at \['raw'\]: bytes arrives as"),
+        ("json", {"what": object()}, "its headers: a object cannot be written to a body"),
+    ],
+)
+async def test_headers_that_no_record_keeps_are_refused(
+    form: Form, headers: dict[str, Any], why: str, disque_server: Server
+) -> None:
+    app = App(disque_server.url, form=form)
+
+    @app.task(name="sweep")
+    async def sweep() -> None: ...
+
+    async with app:
+        with pytest.raises(NotEncodableError, match=f"^schedule s: {why}"):
+            await app.schedules.add("s", sweep.using(headers=headers).call(), every=60)
+
+
 async def test_names_are_text_that_commands_no_terminal(app: App[None]) -> None:
     async with app:
         with pytest.raises(ValueError, match=r"the name of a schedule is text: .* surrogates"):
@@ -196,5 +266,6 @@ async def test_a_chain_and_options_of_a_moment_are_refused(app: App[None]) -> No
     async with app:
         with pytest.raises(ValueError, match="it adds one job"):
             await app.schedules.add("s", report.call("ann") | report.partial(), every=60)
-        with pytest.raises(ValueError, match="neither at, nor delay, nor unique"):
-            await app.schedules.add("s", report.using(delay=9).call("ann"), every=60)
+        for options in ({"delay": 9}, {"unique": "k"}, {"key": "k"}):
+            with pytest.raises(ValueError, match="neither at, nor delay, nor unique, nor key"):
+                await app.schedules.add("s", report.using(**options).call("ann"), every=60)
