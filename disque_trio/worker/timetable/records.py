@@ -18,6 +18,7 @@ from disque_trio.client.address import Address
 from disque_trio.statemachine.base import LONGEST_PERIOD_S
 from disque_trio.terminal.escapes import printable
 from disque_trio.worker import codec
+from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import BAD_INPUT, body_reader
 from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.enqueue import Enqueuer, Request
@@ -250,6 +251,8 @@ class Timetable:
 
 def check(entry: Entry) -> None:
     """Raises `ValueError` and `TypeError` for what cannot be due or added."""
+    if not isinstance(entry.name, str):
+        raise ValueError(f"the name of a schedule is text, not {shown(entry.name)}")
     try:
         size = len(entry.name.encode())
     except UnicodeEncodeError as error:

@@ -261,6 +261,41 @@ async def test_what_cannot_be_due_is_refused(
         assert await app.schedules.list() == []
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"time_zone": "Europe/Berlin"}, "there is no option time_zone"),
+        ({"backfil": True}, "there is no option backfil"),
+        ({"withn": 5}, "there is no option withn; do you mean within?"),
+    ],
+)
+def test_an_option_that_no_schedule_has_is_a_type_error(options: Any, why: str) -> None:
+    app = App[None]()
+
+    @app.task(name="sweep")
+    async def sweep() -> None: ...
+
+    with pytest.raises(TypeError, match=why.replace("?", r"\?")):
+        app.blocking.schedules.add("s", sweep, every=60, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "why"),
+    [
+        (7, None, "the name of a schedule is text, not 7"),
+        ("s", "sweep", "schedule s: 'sweep' is no call: write task.call"),
+    ],
+)
+def test_what_is_no_name_and_no_call_is_refused(name: Any, what: Any, why: str) -> None:
+    app = App[None]()
+
+    @app.task(name="sweep")
+    async def sweep() -> None: ...
+
+    with pytest.raises(ValueError, match=why):
+        app.blocking.schedules.add(name, what or sweep, every=60)
+
+
 async def test_a_chain_and_options_of_a_moment_are_refused(app: App[None]) -> None:
     report = app.tasks["report"]
     async with app:
