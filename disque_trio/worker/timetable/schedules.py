@@ -10,6 +10,7 @@ from disque_trio.worker import codec
 from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import Form
 from disque_trio.worker.comparing import difference
+from disque_trio.worker.describing import type_and_text
 from disque_trio.worker.enqueue import Call, Enqueuer, step_options
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.envelope import NotEncodableError
@@ -159,7 +160,7 @@ def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) ->
     is_told = call.arguments.accept(*arguments[0], **arguments[1], scheduled=None)
     if not is_told and not call.arguments.accept(*arguments[0], **arguments[1]):
         raise ValueError(f"schedule {name}: {call.name} needs arguments: give a call")
-    job = call.definition.options
+    job = _options(name, call)
     if job.at is not None or job.unique or job.delay or job.key:
         raise ValueError(
             f"schedule {name}: its jobs have neither at, nor delay, nor unique, nor key"
@@ -181,6 +182,16 @@ def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) ->
         options=_kept(name, job, call.enqueuer.form),
         is_told=is_told,
     )
+
+
+def _options(name: str, call: Call[Any]) -> Options:
+    try:
+        return call.options()
+    except Exception as error:  # functions of users may raise anything
+        raise ValueError(
+            f"schedule {name}: the group of {call.name} is not known from its arguments: "
+            f"{type_and_text(error)}; name it by using(group=…)"
+        ) from error
 
 
 def _kept(name: str, job: Options, form: Form) -> dict[str, Any]:

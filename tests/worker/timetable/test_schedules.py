@@ -296,6 +296,29 @@ def test_what_is_no_name_and_no_call_is_refused(name: Any, what: Any, why: str) 
         app.blocking.schedules.add(name, what or sweep, every=60)
 
 
+async def test_its_jobs_have_the_group_of_their_arguments(app: App[None]) -> None:
+    @app.task(name="digest", queue="digests", group=lambda customer, **_: customer)
+    async def digest(customer: str, *, scheduled: datetime) -> None: ...
+
+    async with app:
+        await app.schedules.add("s", app.tasks["digest"].call("acme"), "@weekly")
+        [entry] = await app.schedules.list()
+        assert entry.options["group"] == "acme"
+        job = await app.client.show((await app.schedules.run_now("s")).id)
+        assert job is not None
+        assert job.more["group"] == b"acme"
+
+
+def test_a_group_that_only_the_instant_decides_is_refused() -> None:
+    app = App[None]()
+
+    @app.task(name="sweep", group=lambda scheduled: str(scheduled.hour))
+    async def sweep(*, scheduled: datetime) -> None: ...
+
+    with pytest.raises(ValueError, match=r"s: the group of sweep is not known .* using\(group=…"):
+        app.blocking.schedules.add("s", sweep, every=60)
+
+
 async def test_a_chain_and_options_of_a_moment_are_refused(app: App[None]) -> None:
     report = app.tasks["report"]
     async with app:
