@@ -7,7 +7,6 @@ replaces no job that a node has queued again, such as after a partition.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -105,7 +104,8 @@ class Entry:
     def request(self, enqueuer: Enqueuer, tick: int, *, is_tick: bool = True) -> Request[Any]:
         """The ADDJOB of a tick, once by its key; or of a run out of turn, without one, whose result
         may be awaited. Raises `ValueError` for a record that cannot be, and what hooks raise."""
-        extra = {"scheduled": datetime.fromtimestamp(tick, UTC)} if self.is_told else {}
+        declaring: Any = import_module("disque_trio.worker.cron.declaring")
+        extra = declaring.instant(tick) if self.is_told else {}
         form = enqueuer.form
         packed = (
             [codec.part(each, form) for each in self.args],

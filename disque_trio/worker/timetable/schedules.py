@@ -157,7 +157,7 @@ def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) ->
     if call.then or call.is_open:
         raise ValueError(f"schedule {name}: it adds one job, of one call with all its arguments")
     arguments = call.args, dict(call.kwargs)
-    is_told = call.arguments.accept(*arguments[0], **arguments[1], scheduled=None)
+    is_told = _takes_instant(call)
     if not is_told and not call.arguments.accept(*arguments[0], **arguments[1]):
         raise ValueError(f"schedule {name}: {call.name} needs arguments: give a call")
     job = _options(name, call)
@@ -182,6 +182,19 @@ def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) ->
         options=_kept(name, job, call.enqueuer.form),
         is_told=is_told,
     )
+
+
+def _takes_instant(call: Call[Any]) -> bool:
+    """Does its task have the argument `scheduled`, which each tick brings? Raises
+    `NotEncodableError` if that would not arrive as it is."""
+    declaring: Any = import_module("disque_trio.worker.cron.declaring")  # calendars, time zones
+    arguments, instant = call.arguments, declaring.instant(0)
+    if not arguments.names(declaring.ARGUMENT) or declaring.ARGUMENT in call.kwargs:
+        return False
+    if not arguments.accept(*call.args, **call.kwargs, **instant):
+        return False
+    arguments.pack((), instant, call.enqueuer.form, is_partial=True)
+    return True
 
 
 def _options(name: str, call: Call[Any]) -> Options:

@@ -319,6 +319,30 @@ def test_a_group_that_only_the_instant_decides_is_refused() -> None:
         app.blocking.schedules.add("s", sweep, every=60)
 
 
+def test_a_task_whose_instant_would_not_arrive_is_refused() -> None:
+    app = App[None]()
+
+    @app.task(name="bare")
+    async def bare(to: str, *, scheduled) -> None: ...  # type: ignore[no-untyped-def]
+
+    with pytest.raises(NotEncodableError, match="bare: argument scheduled: datetime arrives as"):
+        app.blocking.schedules.add("s", app.tasks["bare"].call("ann"), every=60)
+
+
+async def test_a_call_may_name_the_instant_itself_or_take_anything_by_name(app: App[None]) -> None:
+    @app.task(name="any")
+    async def anything(**options: Any) -> None: ...
+
+    instant = datetime(2026, 1, 1, tzinfo=UTC)
+    async with app:
+        await app.schedules.add("a", anything, every=60)
+        await app.schedules.add("s", app.tasks["sweep"].call(scheduled=instant), every=60)
+        found = await app.schedules.list()
+
+    assert [each.is_told for each in found] == [False, False]
+    assert [each.kwargs for each in found] == [{}, {"scheduled": "2026-01-01T00:00:00Z"}]
+
+
 async def test_a_chain_and_options_of_a_moment_are_refused(app: App[None]) -> None:
     report = app.tasks["report"]
     async with app:
