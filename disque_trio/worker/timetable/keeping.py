@@ -7,13 +7,13 @@ a schedule that was paused, changed or removed meanwhile adds none.
 
 import logging
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from importlib import import_module
 from typing import Any, Final
 
 import anyio
 import attrs
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker.enqueue import Enqueuer, not_enqueued
@@ -66,6 +66,26 @@ class TimetableKeeper:
                     await self._changed.wait()
                     await anyio.sleep(self.draw())
 
+    async def beside(
+        self,
+        run: Callable[..., Awaitable[object]],
+        *,
+        task_status: TaskStatus[Any] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """As long as a worker runs: `run` is the method of `Worker`."""
+        async with anyio.create_task_group() as tasks:
+            if self.tasks:
+                tasks.start_soon(self.run)
+            await run(task_status=task_status)
+            tasks.cancel_scope.cancel()
+
+    async def entries(self) -> list[Entry]:
+        """Those of these tasks, also paused ones. Raises errors of the client."""
+        # A search among many jobs would take long, each few seconds; a record that is not shown
+        # for a moment is asked about in `_look`.
+        known = await Timetable(self.enqueuer.client).all(searches=False)
+        return [each for each in known.items if each.task in self.tasks]
+
     def dues(self) -> list[Due]:
         """What is kept, for the worker's notes."""
         now, found = runtime().now(), []
@@ -77,10 +97,7 @@ class TimetableKeeper:
 
     async def _look(self, tasks: TaskGroup, start: float) -> None:
         timetable = Timetable(self.enqueuer.client)
-        # A search among many jobs would take long, each few seconds; a record that is not shown
-        # for a moment is asked about below.
-        known = await timetable.all(searches=False)
-        found = {each.name: each for each in known.items}
+        found = {each.name: each for each in await self.entries()}
         for name, loop in list(self._loops.items()):
             # Its node may be down: another one queues the record soon.
             is_same = name not in found and await timetable.counts(loop.entry)
@@ -88,7 +105,7 @@ class TimetableKeeper:
                 loop.scope.cancel()
                 del self._loops[name]
         for name, entry in found.items():
-            if name not in self._loops and not entry.is_paused and entry.task in self.tasks:
+            if name not in self._loops and not entry.is_paused:
                 self._begin(tasks, entry, start)
 
     def _begin(self, tasks: TaskGroup, entry: Entry, start: float) -> None:

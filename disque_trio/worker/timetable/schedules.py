@@ -84,8 +84,8 @@ class Schedules:
         return (await self._timetable().all()).items
 
     def keeper(self) -> "TimetableKeeper":
-        """What adds the jobs of the schedules whose tasks this app has, while its `run` runs.
-        `disque-trio worker` has one."""
+        """What adds the jobs of the schedules whose tasks this app has, while its `run` runs, or
+        `beside` a worker. `disque-trio worker` has one."""
         keeping: Any = import_module("disque_trio.worker.timetable.keeping")
         found: TimetableKeeper = keeping.TimetableKeeper(
             enqueuer=self._enqueuer, tasks=frozenset(self._enqueuer.app.tasks)
