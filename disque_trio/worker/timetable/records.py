@@ -8,6 +8,7 @@ replaces no job that a node has queued again, such as after a partition.
 
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -34,13 +35,22 @@ QUEUE: Final = RESERVED + "timetable"
 RETRY_S: Final = 10
 """After the loss of the node at which a record is queued, another one shows it so soon."""
 MOST: Final = 10_000
-"""Records of one node."""
+"""Schedules of a cluster: each addition, and each worker every few seconds, reads all records."""
+_READ: Final = 2 * MOST
+"""Records of one node: two of a schedule that is being changed, and those that are added at the
+same time."""
+_NAMED: Final = 10
+"""Schedules that an error names."""
 MAX_NAME: Final = 200
 """Bytes."""
 
 
 class UnknownScheduleError(MistakeError):
     """No schedule has this name."""
+
+
+class TooManySchedulesError(MistakeError):
+    """There is no room for one more schedule."""
 
 
 @attrs.frozen(kw_only=True)
@@ -150,7 +160,7 @@ class Timetable:
 
     async def _records(self, *, searches: bool = True) -> Found[Entry]:
         async def ask(node: Address) -> list[Entry]:
-            (answer,) = await self.client.ask(node, [commands.qpeek(QUEUE, MOST)])
+            (answer,) = await self.client.ask(node, [commands.qpeek(QUEUE, _READ)])
             return [entry for job in unwrap(answer) for entry in _entries(job.body)]
 
         found = await at_each(self.client, ask)
@@ -164,7 +174,7 @@ class Timetable:
         """What this node holds of records that are queued at another one."""
         found: list[Entry] = []
         cursor = 0
-        while len(found) < MOST:
+        while len(found) < _READ:
             asked = commands.jscan(cursor, queue=QUEUE, states=("active",))
             page = unwrap(*await self.client.ask(node, [asked]))
             found += [entry for job in page.items for entry in _entries(job.body or b"")]
@@ -183,22 +193,22 @@ class Timetable:
 
     async def _of(self, name: str) -> Sequence[Entry]:
         """The records of this name, the one that counts last. Raises `UnknownScheduleError`."""
+        check_name(name)
         found = _by_name((await self._records()).items)
         if name in found:
             return found[name]
-        names = ", ".join(map(printable, found)) or "none"
-        raise UnknownScheduleError(f"no schedule is called {printable(name)}; there are {names}")
+        names = ", ".join(printable(each) for each in islice(found, _NAMED)) or "none"
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        raise UnknownScheduleError(
+            f"no schedule is called {printable(name)}; there are {names}{more}"
+        )
 
     async def counts(self, entry: Entry) -> bool:
         """Is this record still there?"""
         return await is_held(self.client, (QUEUE, entry.key))
 
-    async def put(self, entry: Entry, before: Sequence[Entry] | None = None) -> None:
-        """Record it, in place of those that have its name, which are looked for unless they are
-        known. Raises `ValueError` and `TypeError` for what cannot be due."""
-        check(entry)
-        if before is None:
-            before = _by_name((await self._records()).items).get(entry.name, [])
+    async def put(self, entry: Entry, before: Sequence[Entry]) -> None:
+        """Record it, in place of those that have its name."""
         now_ms = int(runtime().now() * 1000)
         revision = max([now_ms, *(each.revision + 1 for each in before)])
         entry = attrs.evolve(entry, revision=revision)
@@ -215,14 +225,23 @@ class Timetable:
         for each in before:
             await settled(self.client, commands.cancel_key(QUEUE, each.key))
 
-    async def add(self, entry: Entry, before: Entry | None) -> None:
-        """Add it in place of the one before: it is paused if that was, and goes on if the rule is
-        the same."""
+    async def add(self, entry: Entry) -> None:
+        """Add it in place of the one that has its name: it is paused if that is, and goes on if the
+        rule is the same. Raises `ValueError` and `TypeError` for what cannot be due, and
+        `TooManySchedulesError`."""
+        check(entry)
+        known = _by_name((await self._records()).items)
+        before = known.get(entry.name, [])
+        if not before and len(known) >= MOST:
+            raise TooManySchedulesError(
+                f"there are {len(known)} schedules, {MOST} at most: remove some, or let one add "
+                "the jobs of several"
+            )
         since = int(runtime().now())
-        if before is not None:
-            entry = attrs.evolve(entry, is_paused=before.is_paused)
-            since = before.since if before.when == entry.when else since
-        await self.put(attrs.evolve(entry, since=since))
+        for last in before[-1:]:
+            entry = attrs.evolve(entry, is_paused=last.is_paused)
+            since = last.since if last.when == entry.when else since
+        await self.put(attrs.evolve(entry, since=since), before)
 
     async def pause(self, name: str) -> bool:
         """Let it be due no more. False if it was paused. Raises `UnknownScheduleError`."""
@@ -243,6 +262,7 @@ class Timetable:
 
     async def remove(self, name: str) -> bool:
         """Forget it. False if there is none."""
+        check_name(name)
         before = _by_name((await self._records()).items).get(name, [])
         for each in before:
             await settled(self.client, commands.cancel_key(QUEUE, each.key))
@@ -251,8 +271,7 @@ class Timetable:
 
 def check(entry: Entry) -> None:
     """Raises `ValueError` and `TypeError` for what cannot be due or added."""
-    if not isinstance(entry.name, str):
-        raise ValueError(f"the name of a schedule is text, not {shown(entry.name)}")
+    check_name(entry.name)
     try:
         size = len(entry.name.encode())
     except UnicodeEncodeError as error:
@@ -266,6 +285,12 @@ def check(entry: Entry) -> None:
         Options(**entry.options)
     except ValueError as error:
         raise ValueError(f"schedule {entry.name}: {error}") from error
+
+
+def check_name(name: object) -> None:
+    """Raises `ValueError` for what is no text."""
+    if not isinstance(name, str):
+        raise ValueError(f"the name of a schedule is text, not {shown(name)}")
 
 
 def _by_name(records: Iterable[Entry]) -> dict[str, list[Entry]]:

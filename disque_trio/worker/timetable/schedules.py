@@ -18,7 +18,7 @@ from disque_trio.worker.operating.asking import Asking, InSteps, finished
 from disque_trio.worker.options import Options, check_names
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import Prepared
-from disque_trio.worker.timetable.records import Entry, Timetable, check
+from disque_trio.worker.timetable.records import Entry, Timetable
 
 if TYPE_CHECKING:
     from disque_trio.worker.cron.schedule import Missed
@@ -55,7 +55,8 @@ class Schedules:
     ) -> None:
         """Add a job of this call, or of a task without arguments, at each tick: of the five fields
         `cron`, or `every` so many seconds. In place of the schedule that has the name: one that is
-        paused stays so. Raises `ValueError` and `TypeError` for what cannot be."""
+        paused stays so. Raises `ValueError` and `TypeError` for what cannot be, and
+        `TooManySchedulesError`."""
         await _add(self._enqueuer.client, name, what, cron, options)
 
     async def pause(self, name: str) -> bool:
@@ -143,10 +144,8 @@ async def _add(
     client: Asking, name: str, what: What, cron: str | None, options: ScheduleOptions
 ) -> None:
     entry = _entry(name, what, cron, options)
-    check(entry)
     # The record is as safe as the jobs.
-    timetable = Timetable(client, what.definition.options.copies)
-    await timetable.add(entry, await timetable.find(name))
+    await Timetable(client, what.definition.options.copies).add(entry)
 
 
 def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) -> Entry:

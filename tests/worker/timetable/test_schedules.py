@@ -14,11 +14,13 @@ from disque_trio.worker import (
     App,
     NotEncodableError,
     NotEnqueuedError,
+    TooManySchedulesError,
     UnknownScheduleError,
     current_job,
 )
 from disque_trio.worker.codec import Form
 from disque_trio.worker.runtime import runtime
+from disque_trio.worker.timetable import records
 from disque_trio.worker.timetable.records import QUEUE, Timetable
 
 
@@ -71,7 +73,7 @@ async def test_a_name_has_one_record_and_keeps_its_pause_and_its_age(app: App[No
         await app.schedules.add("s", sweep, every=60)
         timetable = Timetable(app.client)
         old = await timetable.get("s")
-        await timetable.put(attrs.evolve(old, since=old.since - 500))
+        await timetable.put(attrs.evolve(old, since=old.since - 500), [old])
         await app.schedules.pause("s")
         await app.schedules.add("s", sweep.using(priority=3), every=60)
         same = await timetable.get("s")
@@ -85,10 +87,10 @@ async def test_a_name_has_one_record_and_keeps_its_pause_and_its_age(app: App[No
         )
         assert other.since >= old.since
         assert len((await timetable.all()).items) == 1
-        assert len([job for job in await records(app) if job.state != "acked"]) == 1
+        assert len([job for job in await jobs_of_records(app) if job.state != "acked"]) == 1
 
 
-async def records(app: App[None]) -> list[JobDetails]:
+async def jobs_of_records(app: App[None]) -> list[JobDetails]:
     return list((await app.client.jscan(queue=QUEUE)).items)
 
 
@@ -217,6 +219,26 @@ async def test_headers_that_no_record_keeps_are_refused(
             await app.schedules.add("s", sweep.using(headers=headers).call(), every=60)
 
 
+async def test_one_schedule_too_many_is_refused_and_each_of_the_others_is_found(
+    app: App[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MOST", 12)
+    async with app:
+        sweep = app.tasks["sweep"]
+        for number in range(12):
+            await app.schedules.add(f"s{number:02}", sweep, every=60)
+        with pytest.raises(TooManySchedulesError, match="there are 12 schedules, 12 at most: rem"):
+            await app.schedules.add("t", sweep, every=60)
+
+        await app.schedules.add("s11", sweep, every=90)
+        assert await app.schedules.pause("s11")
+        with pytest.raises(UnknownScheduleError, match=r"there are s00, .*, s09 and 2 more$"):
+            await app.schedules.run_now("t")
+        assert await app.schedules.remove("s00")
+        await app.schedules.add("t", sweep, every=60)
+        assert len(await app.schedules.list()) == 12
+
+
 async def test_names_are_text_that_commands_no_terminal(app: App[None]) -> None:
     async with app:
         with pytest.raises(ValueError, match=r"the name of a schedule is text: .* surrogates"):
@@ -294,6 +316,12 @@ def test_what_is_no_name_and_no_call_is_refused(name: Any, what: Any, why: str) 
 
     with pytest.raises(ValueError, match=why):
         app.blocking.schedules.add(name, what or sweep, every=60)
+
+
+@pytest.mark.parametrize("method", ["pause", "resume", "remove", "run_now"])
+def test_a_schedule_is_named_by_text(method: str) -> None:
+    with pytest.raises(ValueError, match="the name of a schedule is text, not 7"):
+        getattr(App[None]().blocking.schedules, method)(7)
 
 
 async def test_its_jobs_have_the_group_of_their_arguments(app: App[None]) -> None:
