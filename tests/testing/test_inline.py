@@ -405,6 +405,15 @@ def test_ticks_of_schedules_come_as_time_passes(disque_inline: Inline) -> None:
     assert disque_inline.blocking.run_for(App(), 60) == []
 
 
+def test_a_long_reply_is_whole(disque_inline: Inline) -> None:
+    schedules = app.blocking.schedules
+    for number in range(300):
+        schedules.add(f"{number}", send.call("ada"), every=60)
+
+    assert len(schedules.list()) == 300
+    assert len(disque_inline.blocking.run_for(app, 60)) == 300
+
+
 # Chains, batches, results.
 
 
