@@ -16,6 +16,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.statemachine.base import LONGEST_PERIOD_S
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.escapes import printable
 from disque_trio.worker import codec
 from disque_trio.worker.checks import shown
@@ -234,8 +235,8 @@ class Timetable:
         before = known.get(entry.name, [])
         if not before and len(known) >= MOST:
             raise TooManySchedulesError(
-                f"there are {len(known)} schedules, {MOST} at most: remove some, or let one add "
-                "the jobs of several"
+                f"there are {counted(len(known), 'schedule')}, {MOST} at most: remove some, or "
+                "let one add the jobs of several"
             )
         since = int(runtime().now())
         for last in before[-1:]:
