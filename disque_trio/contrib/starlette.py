@@ -54,7 +54,7 @@ async def is_ready(tasks: App[Any]) -> bool:
 
 @asynccontextmanager
 async def _working(tasks: App[Any], concurrency: int) -> AsyncIterator[None]:
-    """A worker runs the app's jobs during the block."""
+    """A worker runs the app's jobs during the block, and adds the ticks of its schedules."""
     settings = Settings(
         nodes=tuple(map(str, tasks.cluster.seeds)),
         queues=tuple(Queue(name=name.encode(errors="surrogateescape")) for name in tasks.queues),
@@ -63,7 +63,7 @@ async def _working(tasks: App[Any], concurrency: int) -> AsyncIterator[None]:
     )
     async with tasks.handler() as handler, anyio.create_task_group() as group:
         running = Worker(settings=settings, handler=handler, cluster=tasks.cluster)
-        await group.start(running.run)
+        await group.start(tasks.schedules.keeper().beside, running.run)
         try:
             yield
         finally:

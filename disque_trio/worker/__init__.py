@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from disque_trio.worker.tally import BatchEnds as BatchEnds
     from disque_trio.worker.tally import MemberEnd as MemberEnd
     from disque_trio.worker.task import Task as Task
+    from disque_trio.worker.timetable.records import TooManySchedulesError as TooManySchedulesError
     from disque_trio.worker.timetable.records import UnknownScheduleError as UnknownScheduleError
 
 _EXCEPTIONS: Final = (
@@ -100,7 +101,7 @@ _HOMES: Final = {
     "Update": ".results",
     **dict.fromkeys(("BatchEnds", "MemberEnd"), ".tally"),
     "Task": ".task",
-    "UnknownScheduleError": ".timetable.records",
+    **dict.fromkeys(("TooManySchedulesError", "UnknownScheduleError"), ".timetable.records"),
 }
 
 # The command line and the simulator import this package, and need little of it.

@@ -121,6 +121,11 @@ class Arguments:
                 except TypeError as error:
                     raise UnfitTypeError(f"{self.task}: argument {name}: {error}") from error
 
+    def names(self, parameter: str) -> bool:
+        """Is there a parameter of this name? One that `**kwargs` takes is not named."""
+        found = self._signature.parameters.get(parameter)
+        return found is not None and found.kind is not Parameter.VAR_KEYWORD
+
     def accept(self, *args: Any, **kwargs: Any) -> bool:
         """Are these neither too many nor too few?"""
         try:

@@ -208,7 +208,7 @@ async def _add_collector(
 ) -> Enqueued[Any]:
     calls = (then, *then.then)
     first, *others = [call.step(enqueuer.form) for call in calls]
-    headers = dict(enqueuer.adding(then, then.definition.options, first.key).headers)
+    headers = dict(enqueuer.adding(then.name, then.definition.options, first.key).headers)
     if others:
         headers["then"] = others
     places = [place_of(step) for step in (first, *others)]

@@ -212,9 +212,9 @@ else:
     OpenCall = Call  # one kind of step when it runs
 
 
-def step_options(options: Options) -> dict[str, Any]:
-    """Those of a job that is added later, without the defaults."""
-    values = {each: getattr(options, each) for each in OF_STEPS}
+def step_options(options: Options, more: Sequence[str] = ()) -> dict[str, Any]:
+    """Those of a job that is added later, and more of them, without the defaults."""
+    values = {each: getattr(options, each) for each in (*OF_STEPS, *more)}
     return {each: value for each, value in values.items() if value != _DEFAULTS[each]}
 
 
@@ -243,6 +243,7 @@ class Adding:
 
 
 Hook = Callable[[Adding], object]
+Read = Callable[[codec.Part], R_co]
 
 
 @attrs.frozen
@@ -538,7 +539,7 @@ class Enqueuer:
         if call.is_open:
             raise ValueError(f"{name}: `partial` is for later steps of a chain")
         packed = call.arguments.pack(call.args, dict(call.kwargs), self.form)
-        adding = self.adding(call, options, options.key or runtime().new_key())
+        adding = self.adding(name, options, options.key or runtime().new_key())
         headers = {
             **adding.headers,
             **call.headers,
@@ -562,9 +563,9 @@ class Enqueuer:
             return found
         return attrs.evolve(found, steps=places, wait=wait, follow=follow)
 
-    def adding(self, call: Call[Any], options: Options, key: str) -> Adding:
-        """The job of a call as hooks leave it. Raises `ValueError`, and what hooks raise."""
-        found = Adding(call.name, options.queue, key, dict(options.headers))
+    def adding(self, task: str, options: Options, key: str) -> Adding:
+        """The job of a task as hooks leave it. Raises `ValueError`, and what hooks raise."""
+        found = Adding(task, options.queue, key, dict(options.headers))
         for hook in self.hooks.adding:
             hook(found)
             found.check()
@@ -575,15 +576,20 @@ class Enqueuer:
     ) -> tuple[dict[str, Any], Wait[R_co] | None, Follow | None]:
         """Headers that ask for the result of a call under this key, and what waits for it; of a
         chain for the last of its later `steps`."""
-        result_ttl = last.definition.options.result_ttl
-        if result_ttl is None:
+        options = last.definition.options
+        if options.result_ttl is None:
             return {}, None, None
-        kept = self.kept(result_ttl)
-        read, opened = last.arguments.read_result, self.opened.find()
+        if options.key:
+            key = runtime().new_key()  # other jobs may have it
+        return self.awaited_by(last.arguments.read_result, options.result_ttl, key, steps)
+
+    def awaited_by(
+        self, read: Read[R_co], result_ttl: int, key: str, steps: Sequence[Place] = ()
+    ) -> tuple[dict[str, Any], Wait[R_co] | None, Follow | None]:
+        """The same for a result that is read so."""
+        kept, opened = self.kept(result_ttl), self.opened.find()
         if opened is None:
             return kept, partial(self._kept, read), None
-        if last.definition.options.key:
-            key = runtime().new_key()  # other jobs may have it
         since = opened.results.now()
         wait = partial(self.opened.wait, opened.results, key, read, steps=steps, since=since)
         follow = partial(self.opened.updates, opened.results, key, steps=steps, since=since)
@@ -594,20 +600,21 @@ class Enqueuer:
         names = [each.name for each in self.codecs.of_results]
         return {"result_ttl": result_ttl} | ({"reply_codecs": names} if names else {})
 
-    async def _kept(
-        self, read: Callable[[codec.Part], R_co], job: str, timeout: float | None
-    ) -> R_co:
+    async def _kept(self, read: Read[R_co], job: str, timeout: float | None) -> R_co:
         """The result that nodes keep of a job, for who has added it without an open app."""
         kept = import_module("disque_trio.worker.kept")
         found: R_co = kept.value_of(await kept.wait(self.client, self.codecs, job, timeout), read)
         return found
 
     def read_kept(self, result: codec.Result) -> Any:
-        """The value of a result, of the type that its task returns if the app has the task. Raises
-        `JobFailedError`."""
-        task = None if self.app is None else self.app.find_task(result.task)
-        read = _plain if task is None else task.arguments.read_result
+        """The value of a result. Raises `JobFailedError`."""
+        read = self.reader(result.task)
         return import_module("disque_trio.worker.kept").value_of(result, read)
+
+    def reader(self, task: str) -> "Read[Any]":
+        """Reads results of this task: of the type that it returns, if the app has the task."""
+        found = None if self.app is None else self.app.find_task(task)
+        return _plain if found is None else found.arguments.read_result
 
     def packed(
         self,

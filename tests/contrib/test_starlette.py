@@ -95,6 +95,21 @@ def test_a_worker_in_the_same_process_runs_them_and_stops_with_the_server(
     assert done == ["ada"]
 
 
+def test_the_worker_adds_the_ticks_of_schedules(disque_server: Server) -> None:
+    done: list[str] = []
+    tasks, web = shop(done, worker=True)
+    tasks.use(disque_server.url)
+
+    async def story() -> None:
+        async with web.router.lifespan_context(web):
+            await tasks.schedules.add("s", tasks.tasks["greet"].call("ada"), every=1)
+            with anyio.fail_after(60):
+                while not done:
+                    await anyio.sleep(0.01)
+
+    anyio.run(story, backend="trio")
+
+
 async def test_without_a_node_the_request_fails_and_the_readiness_page_says_no() -> None:
     with trio.socket.socket() as taken:  # bound, and nobody listens
         await taken.bind(("127.0.0.1", 0))

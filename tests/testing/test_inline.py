@@ -382,6 +382,38 @@ def test_ticks_of_cron_come_as_time_passes(disque_inline: Inline) -> None:
     assert {each.minute for each in instants} == {30}
 
 
+def test_ticks_of_schedules_come_as_time_passes(disque_inline: Inline) -> None:
+    shop, instants = App(), list[datetime]()
+
+    @shop.task(name="report")
+    async def report(*, scheduled: datetime) -> None:
+        instants.append(scheduled)
+        if len(instants) == 5:
+            await shop.schedules.pause("often")
+
+    schedules = shop.blocking.schedules
+    schedules.add("often", report, every=5)
+    schedules.add("paused", report, every=1)
+    schedules.pause("paused")
+    assert disque_inline.blocking.run_all(shop) == []
+
+    ran = disque_inline.blocking.run_for(shop, 60)
+
+    begin = instants[0]
+    assert [(each - begin).total_seconds() for each in instants] == [0, 5, 10, 15, 20]
+    assert len(ran) == 5
+    assert disque_inline.blocking.run_for(App(), 60) == []
+
+
+def test_a_long_reply_is_whole(disque_inline: Inline) -> None:
+    schedules = app.blocking.schedules
+    for number in range(300):
+        schedules.add(f"{number}", send.call("ada"), every=60)
+
+    assert len(schedules.list()) == 300
+    assert len(disque_inline.blocking.run_for(app, 60)) == 300
+
+
 # Chains, batches, results.
 
 

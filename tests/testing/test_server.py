@@ -46,6 +46,25 @@ def test_a_worker_runs_jobs_of_an_app_that_names_other_nodes(
     anyio.run(story, backend=kind)
 
 
+@pytest.mark.parametrize("kind", ["trio", "asyncio"])
+def test_a_worker_adds_the_ticks_of_schedules(kind: str, disque_server: Server) -> None:
+    shop, ran = App[None](), list[str]()
+
+    @shop.task(name="tick")
+    async def tick() -> None:
+        ran.append("tick")
+
+    async def story() -> None:
+        async with shop:
+            await shop.schedules.add("each second", tick, every=1)
+            with anyio.fail_after(WITHIN_S):
+                async with disque_server.worker(shop):
+                    while not ran:
+                        await anyio.sleep(0.01)
+
+    anyio.run(story, backend=kind)
+
+
 def test_there_are_as_many_nodes_as_the_module_asks_for(disque_server: Server) -> None:
     assert disque_server.url.count(",") == 2
     with BlockingClient(disque_server.cluster) as client:

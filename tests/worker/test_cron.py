@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from disque_trio.worker import App
+from disque_trio.worker import Adding, App
 from tests.client.running import url
 from tests.worker.runs import handler_of
 from tests.worker.test_enqueue import added, node_that_adds
@@ -78,6 +78,26 @@ def test_a_worker_may_be_told_to_leave_the_clock_alone() -> None:
         assert node.requests == []
 
 
+def test_a_tick_that_a_hook_refuses_ends_no_worker(caplog: pytest.LogCaptureFixture) -> None:
+    with node_that_adds() as node:
+        app = App(url(node))
+
+        @app.on_enqueue
+        def refuse(adding: Adding) -> None:
+            if adding.task == "shop.poll":
+                raise PermissionError("no polls today")
+
+        @app.cron(every=30, missed="all", within=65, backfill=True)
+        @app.task(name="shop.poll")
+        async def poll() -> None: ...
+
+        @app.cron(every=30, missed="latest", within=65, backfill=True)
+        @app.task(name="shop.report")
+        async def report() -> None: ...
+
+        worked(app, lambda: bool(added(node)) and "no polls today" in caplog.text)
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "error"),
     [
@@ -105,6 +125,50 @@ def test_a_time_zone_that_is_no_name_is_a_type_error(tz: Any, options: dict[str,
 def test_a_schedule_that_is_no_text_is_a_type_error() -> None:
     with pytest.raises(TypeError, match=r"^30 is no schedule of cron: give text as"):
         App().cron(30)  # type: ignore[arg-type]
+
+
+def test_a_task_whose_instant_would_not_arrive_is_refused() -> None:
+    app = App()
+
+    @app.task(name="bare")
+    async def bare(*, scheduled) -> None: ...  # type: ignore[no-untyped-def]
+
+    @app.task(name="number")
+    async def number(*, scheduled: int) -> None: ...
+
+    @app.task(name="text")
+    async def text(*, scheduled: str) -> None: ...
+
+    why = "^task bare: argument scheduled: datetime arrives as str; annotate the argument with"
+    with pytest.raises(ValueError, match=why):
+        app.cron("@daily")(bare)
+    with pytest.raises(ValueError, match=r"^task number: argument scheduled: Expected `int`"):
+        app.cron("@daily")(number)
+    app.cron("@daily")(text)
+    assert [each.name for each in app.declared_schedules] == ["text"]
+
+
+def test_an_annotation_that_is_defined_later_is_no_reason_to_refuse_a_task() -> None:
+    app = App()
+
+    @app.cron("@daily")
+    @app.task(name="later")
+    async def later(*, scheduled: "Instant") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    assert [each.name for each in app.declared_schedules] == ["later"]
+
+
+def test_a_task_that_takes_anything_by_name_is_not_given_the_instant() -> None:
+    with node_that_adds() as node:
+        app = App(url(node))
+
+        @app.cron(every=30, missed="latest", backfill=True)
+        @app.task(name="shop.poll")
+        async def poll(**options: Any) -> None: ...
+
+        worked(app, lambda: len(added(node)) == 1)
+
+        assert "kwargs" not in added(node)[0][1]
 
 
 def test_a_task_that_needs_other_arguments_is_refused() -> None:

@@ -45,6 +45,7 @@ WITHOUT_OUTSIDE_TEXT: Final = [
     "InterruptedJobError",
     "NoJobError",
     "OtherLoopError",
+    "TooManySchedulesError",
     "UnfitTypeError",
 ]
 

@@ -59,7 +59,7 @@ async def add(client: Client, args: Json) -> Plan:
         lines += ["it stays paused"] if before.is_paused else []
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
-        await timetable.add(entry, before)
+        await timetable.add(entry)
         outcome.says.append("recorded" if before is None else "replaced")
         outcome.count = 1
 

@@ -19,6 +19,7 @@ from disque_trio.worker.enqueue import Call
 from disque_trio.worker.options import RESERVED
 from disque_trio.worker.runtime import for_process
 from disque_trio.worker.task import Prepared
+from disque_trio.worker.timetable.records import Entry
 
 Result = TypeVar("Result")
 AnyApp = App[Any]
@@ -122,16 +123,20 @@ class Inline:
         return ran
 
     async def run_for(self, app: AnyApp, seconds: float, *, may_die: bool = False) -> list[Ran]:
-        """The same for so long: what is due later waits, and the ticks of cron in that time are
-        run. With 0 seconds it runs what is due now."""
+        """The same for so long: what is due later waits, and the ticks of cron and of schedules in
+        that time are run. With 0 seconds it runs what is due now."""
         end = self.now + seconds
         async with Runner.of(app, self.node) as runner:
+            keeper = app.schedules.keeper()
             ran = await self._run_due(runner, may_die)
-            while (at := self._next(runner)) <= end:
+            while (at := self._next(runner, entries := await keeper.entries())) <= end:
                 self.node.sleep(max(at - self.now, 0))
                 for schedule in app.crons.schedules:
                     if _tick(schedule, at - 1) == at:
                         await app.crons.add(schedule, int(at))
+                for entry in entries:
+                    if entry.next(at - 1) == at:
+                        await keeper.add(entry, int(at))
                 ran += await self._run_due(runner, may_die, len(ran))
             self.node.sleep(max(end - self.now, 0))
         return ran
@@ -141,12 +146,13 @@ class Inline:
         found = (self.node.next_due(), self.node.next_token(runner.queues))
         return min((each for each in found if each is not None), default=None)
 
-    def _next(self, runner: Runner) -> float:
+    def _next(self, runner: Runner, entries: Sequence[Entry]) -> float:
         """When something is due."""
         due = self._due(runner)
         jobs = [] if due is None else [self.now + (due - self.node.now.mono) / 1000]
         ticks = [_tick(schedule, self.now) for schedule in runner.app.crons.schedules]
-        return min([*jobs, *ticks], default=float("inf"))
+        added = [tick for entry in entries if (tick := entry.next(self.now)) is not None]
+        return min([*jobs, *ticks, *added], default=float("inf"))
 
     async def _run_due(self, runner: Runner, may_die: bool, before: int = 0) -> list[Ran]:
         ran: list[Ran] = []

@@ -23,6 +23,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.lengthy import whole
 from disque_trio.statemachine.machine import Machine
 from disque_trio.worker.options import NOTES
 
@@ -73,7 +74,7 @@ class MemoryNode:
                 self._tick(due)
             self.machine.disconnect(client, self.now)
             self._replies(client)
-            return replies[0]
+            return whole(replies[0])
 
     def _replies(self, client: Client) -> list[Reply]:
         found: list[Reply] = []

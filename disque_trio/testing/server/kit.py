@@ -43,8 +43,9 @@ class Server:
     async def worker(
         self, app: App[Any], *, concurrency: int = 10, is_burst: bool = False
     ) -> AsyncIterator[Worker]:
-        """A worker runs the jobs of the app during the block. At its end those that run may take 5
-        seconds. With `is_burst` it ends when there are no jobs, and the block with it."""
+        """A worker runs the jobs of the app during the block, and adds the ticks of its schedules.
+        At its end those that run may take 5 seconds. With `is_burst` it ends when there are no
+        jobs, and the block with it."""
         settings = Settings(
             nodes=tuple(map(str, self.cluster.seeds)),
             queues=tuple(Queue(name=name.encode(errors="surrogateescape")) for name in app.queues),
@@ -55,7 +56,7 @@ class Server:
         async with app.handler() as handler:
             worker = Worker(settings=settings, handler=handler, cluster=self.cluster)
             async with anyio.create_task_group() as tasks:
-                await tasks.start(worker.run)
+                await tasks.start(app.schedules.keeper().beside, worker.run)
                 yield worker
                 if not is_burst:
                     worker.drain()

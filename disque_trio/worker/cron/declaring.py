@@ -6,8 +6,11 @@ from zoneinfo import ZoneInfo
 
 import attrs
 
+from disque_trio.worker.arguments import UnfitTypeError
 from disque_trio.worker.cron.schedule import Missed, Schedule
 from disque_trio.worker.cron.ticks import Calendar, Every, Tick, Ticks, zone_of
+from disque_trio.worker.enqueue import not_enqueued
+from disque_trio.worker.envelope import NotEncodableError
 from disque_trio.worker.task import Task
 
 ARGUMENT: Final = "scheduled"
@@ -32,9 +35,17 @@ class Crons:
     schedules: list[Schedule] = attrs.Factory(list)
 
     def declare(self, task: Task[..., Any], ticks: Ticks, **options: Unpack[CronOptions]) -> None:
-        """The task is due at these. Raises `ValueError` for one that needs other arguments."""
+        """The task is due at these. Raises `ValueError` for one that needs other arguments, or
+        whose `scheduled` would not arrive as it is."""
         if not task.arguments.accept(**_arguments(task, 0)):
             raise ValueError(f"task {task.name}: cron gives it no argument but `{ARGUMENT}`")
+        try:
+            task.arguments.pack((), _arguments(task, 0), task.enqueuer.form)
+        except NotEncodableError as error:
+            raise ValueError(f"task {error}") from error
+        except UnfitTypeError as error:
+            if not isinstance(error.__cause__, NameError):  # it may be defined later
+                raise
         self.tasks[task.name] = task
         self.schedules.append(Schedule(name=task.name, ticks=ticks, **options))
 
@@ -44,7 +55,11 @@ class Crons:
         once = task.using(
             unique=schedule.key(tick), unique_for=float(schedule.keep), on_conflict="return"
         )
-        await once.enqueue(**_arguments(task, tick))
+        try:
+            request = once.enqueuer.request(once.call(**_arguments(task, tick)))
+        except Exception as error:  # hooks may raise anything: the next tick may be added
+            raise not_enqueued(task.name, error) from error
+        await once.enqueuer.add(request)
 
 
 def ticks_of(fields: str | None, every: int | None, zone: str | ZoneInfo) -> Ticks:
@@ -58,5 +73,11 @@ def ticks_of(fields: str | None, every: int | None, zone: str | ZoneInfo) -> Tic
 
 
 def _arguments(task: Task[..., Any], tick: Tick) -> dict[str, Any]:
-    scheduled = {ARGUMENT: datetime.fromtimestamp(tick, UTC)}
-    return scheduled if task.arguments.accept(**scheduled) else {}
+    scheduled = instant(tick)
+    takes = task.arguments.names(ARGUMENT) and task.arguments.accept(**scheduled)
+    return scheduled if takes else {}
+
+
+def instant(tick: Tick) -> dict[str, datetime]:
+    """The argument that a tick brings."""
+    return {ARGUMENT: datetime.fromtimestamp(tick, UTC)}

@@ -168,7 +168,7 @@ def kept_s(until: float) -> int:
 def _member(enqueuer: Enqueuer, call: Call[Any], after: list[int], has_parents: bool) -> FlowStep:
     calls = (call, *call.then)
     made = [each.step(enqueuer.form) for each in calls]
-    adding = enqueuer.adding(call, call.options(), made[0].key)
+    adding = enqueuer.adding(call.name, call.options(), made[0].key)
     headers: dict[str, Any] = {**adding.headers, **call.headers}
     if (result_ttl := calls[-1].definition.options.result_ttl) is not None:
         headers |= enqueuer.kept(result_ttl)

@@ -7,17 +7,16 @@ a schedule that was paused, changed or removed meanwhile adds none.
 
 import logging
 import random
-from collections.abc import Callable, Collection
-from functools import partial
+from collections.abc import Awaitable, Callable, Collection
 from importlib import import_module
 from typing import Any, Final
 
 import anyio
 import attrs
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.enqueue import Enqueuer, not_enqueued
 from disque_trio.worker.operating.notes import Due
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.timetable.records import Entry, Timetable
@@ -67,6 +66,26 @@ class TimetableKeeper:
                     await self._changed.wait()
                     await anyio.sleep(self.draw())
 
+    async def beside(
+        self,
+        run: Callable[..., Awaitable[object]],
+        *,
+        task_status: TaskStatus[Any] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """As long as a worker runs: `run` is the method of `Worker`."""
+        async with anyio.create_task_group() as tasks:
+            if self.tasks:
+                tasks.start_soon(self.run)
+            await run(task_status=task_status)
+            tasks.cancel_scope.cancel()
+
+    async def entries(self) -> list[Entry]:
+        """Those of these tasks, also paused ones. Raises errors of the client."""
+        # A search among many jobs would take long, each few seconds; a record that is not shown
+        # for a moment is asked about in `_look`.
+        known = await Timetable(self.enqueuer.client).all(searches=False)
+        return [each for each in known.items if each.task in self.tasks]
+
     def dues(self) -> list[Due]:
         """What is kept, for the worker's notes."""
         now, found = runtime().now(), []
@@ -78,10 +97,7 @@ class TimetableKeeper:
 
     async def _look(self, tasks: TaskGroup, start: float) -> None:
         timetable = Timetable(self.enqueuer.client)
-        # A search among many jobs would take long, each few seconds; a record that is not shown
-        # for a moment is asked about below.
-        known = await timetable.all(searches=False)
-        found = {each.name: each for each in known.items}
+        found = {each.name: each for each in await self.entries()}
         for name, loop in list(self._loops.items()):
             # Its node may be down: another one queues the record soon.
             is_same = name not in found and await timetable.counts(loop.entry)
@@ -89,7 +105,7 @@ class TimetableKeeper:
                 loop.scope.cancel()
                 del self._loops[name]
         for name, entry in found.items():
-            if name not in self._loops and not entry.is_paused and entry.task in self.tasks:
+            if name not in self._loops and not entry.is_paused:
                 self._begin(tasks, entry, start)
 
     def _begin(self, tasks: TaskGroup, entry: Entry, start: float) -> None:
@@ -106,7 +122,7 @@ class TimetableKeeper:
 
     async def _keep(self, loop: _Loop, schedule: Any, done: int) -> None:
         ticker = import_module("disque_trio.worker.cron.loop").Ticker(
-            add=partial(self._add, loop.entry), wall=runtime().now, draw=self.draw
+            add=lambda _, tick: self.add(loop.entry, tick), wall=runtime().now, draw=self.draw
         )
         with loop.scope:
             try:
@@ -118,7 +134,13 @@ class TimetableKeeper:
             except Exception:  # its record says what no worker of this version can do
                 _log.exception("schedule %s cannot be kept", loop.entry.name)
 
-    async def _add(self, entry: Entry, _schedule: object, tick: int) -> None:
+    async def add(self, entry: Entry, tick: int) -> None:
+        """Add the job of a tick, if no worker has. Raises `ChangedError`, and errors of the
+        client."""
         if not await Timetable(self.enqueuer.client).counts(entry):
             raise ChangedError(entry.name)
-        await self.enqueuer.add(entry.request(self.enqueuer, tick))
+        try:
+            request = entry.request(self.enqueuer, tick)
+        except Exception as error:  # hooks may raise anything: the next tick may be added
+            raise not_enqueued(entry.task, error) from error
+        await self.enqueuer.add(request)

@@ -7,8 +7,8 @@ replaces no job that a node has queued again, such as after a partition.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -16,8 +16,10 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.statemachine.base import LONGEST_PERIOD_S
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.escapes import printable
 from disque_trio.worker import codec
+from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import BAD_INPUT, body_reader
 from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.enqueue import Enqueuer, Request
@@ -34,13 +36,22 @@ QUEUE: Final = RESERVED + "timetable"
 RETRY_S: Final = 10
 """After the loss of the node at which a record is queued, another one shows it so soon."""
 MOST: Final = 10_000
-"""Records of one node."""
+"""Schedules of a cluster: each addition, and each worker every few seconds, reads all records."""
+_READ: Final = 2 * MOST
+"""Records of one node: two of a schedule that is being changed, and those that are added at the
+same time."""
+_NAMED: Final = 10
+"""Schedules that an error names."""
 MAX_NAME: Final = 200
 """Bytes."""
 
 
 class UnknownScheduleError(MistakeError):
     """No schedule has this name."""
+
+
+class TooManySchedulesError(MistakeError):
+    """There is no room for one more schedule."""
 
 
 @attrs.frozen(kw_only=True)
@@ -102,21 +113,32 @@ class Entry:
         return None if self.is_paused else next(self.schedule().ticks.after(after), None)
 
     def request(self, enqueuer: Enqueuer, tick: int, *, is_tick: bool = True) -> Request[Any]:
-        """The ADDJOB of a tick, once by its key; or of a run out of turn, without one. Raises
-        `ValueError` for a record that cannot be."""
-        extra = {"scheduled": datetime.fromtimestamp(tick, UTC)} if self.is_told else {}
+        """The ADDJOB of a tick, once by its key; or of a run out of turn, without one, whose result
+        may be awaited. Raises `ValueError` for a record that cannot be, and what hooks raise."""
+        declaring: Any = import_module("disque_trio.worker.cron.declaring")
+        extra = declaring.instant(tick) if self.is_told else {}
         form = enqueuer.form
         packed = (
             [codec.part(each, form) for each in self.args],
             {name: codec.part(each, form) for name, each in {**self.kwargs, **extra}.items()},
         )
+        options = Options(**self.options)
+        adding = enqueuer.adding(self.task, options, runtime().new_key())
         headers = {name: each for name, each in self.options.items() if name in CARRIED}
+        headers = {**adding.headers, **headers}
+        wait = follow = None
         if is_tick:
             text = import_module("disque_trio.worker.cron.ticks").text(tick)
             key = f"schedule/{self.name}/{text}"
             headers |= {"unique": unique_key(self.task, key, b""), "keep": self.schedule().keep}
-        options = Options(**self.options)
-        return enqueuer.packed(self.task, runtime().new_key(), packed, options, form, headers)
+        if options.result_ttl is not None and is_tick:
+            headers |= enqueuer.kept(options.result_ttl)
+        elif options.result_ttl is not None:
+            read = enqueuer.reader(self.task)
+            asked, wait, follow = enqueuer.awaited_by(read, options.result_ttl, adding.key)
+            headers |= asked
+        found = enqueuer.packed(self.task, adding.key, packed, options, form, headers)
+        return attrs.evolve(found, wait=wait, follow=follow)
 
 
 read: Final = body_reader(Entry)
@@ -139,7 +161,7 @@ class Timetable:
 
     async def _records(self, *, searches: bool = True) -> Found[Entry]:
         async def ask(node: Address) -> list[Entry]:
-            (answer,) = await self.client.ask(node, [commands.qpeek(QUEUE, MOST)])
+            (answer,) = await self.client.ask(node, [commands.qpeek(QUEUE, _READ)])
             return [entry for job in unwrap(answer) for entry in _entries(job.body)]
 
         found = await at_each(self.client, ask)
@@ -153,7 +175,7 @@ class Timetable:
         """What this node holds of records that are queued at another one."""
         found: list[Entry] = []
         cursor = 0
-        while len(found) < MOST:
+        while len(found) < _READ:
             asked = commands.jscan(cursor, queue=QUEUE, states=("active",))
             page = unwrap(*await self.client.ask(node, [asked]))
             found += [entry for job in page.items for entry in _entries(job.body or b"")]
@@ -172,22 +194,22 @@ class Timetable:
 
     async def _of(self, name: str) -> Sequence[Entry]:
         """The records of this name, the one that counts last. Raises `UnknownScheduleError`."""
+        check_name(name)
         found = _by_name((await self._records()).items)
         if name in found:
             return found[name]
-        names = ", ".join(map(printable, found)) or "none"
-        raise UnknownScheduleError(f"no schedule is called {printable(name)}; there are {names}")
+        names = ", ".join(printable(each) for each in islice(found, _NAMED)) or "none"
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        raise UnknownScheduleError(
+            f"no schedule is called {printable(name)}; there are {names}{more}"
+        )
 
     async def counts(self, entry: Entry) -> bool:
         """Is this record still there?"""
         return await is_held(self.client, (QUEUE, entry.key))
 
-    async def put(self, entry: Entry, before: Sequence[Entry] | None = None) -> None:
-        """Record it, in place of those that have its name, which are looked for unless they are
-        known. Raises `ValueError` and `TypeError` for what cannot be due."""
-        check(entry)
-        if before is None:
-            before = _by_name((await self._records()).items).get(entry.name, [])
+    async def put(self, entry: Entry, before: Sequence[Entry]) -> None:
+        """Record it, in place of those that have its name."""
         now_ms = int(runtime().now() * 1000)
         revision = max([now_ms, *(each.revision + 1 for each in before)])
         entry = attrs.evolve(entry, revision=revision)
@@ -204,14 +226,23 @@ class Timetable:
         for each in before:
             await settled(self.client, commands.cancel_key(QUEUE, each.key))
 
-    async def add(self, entry: Entry, before: Entry | None) -> None:
-        """Add it in place of the one before: it is paused if that was, and goes on if the rule is
-        the same."""
+    async def add(self, entry: Entry) -> None:
+        """Add it in place of the one that has its name: it is paused if that is, and goes on if the
+        rule is the same. Raises `ValueError` and `TypeError` for what cannot be due, and
+        `TooManySchedulesError`."""
+        check(entry)
+        known = _by_name((await self._records()).items)
+        before = known.get(entry.name, [])
+        if not before and len(known) >= MOST:
+            raise TooManySchedulesError(
+                f"there are {counted(len(known), 'schedule')}, {MOST} at most: remove some, or "
+                "let one add the jobs of several"
+            )
         since = int(runtime().now())
-        if before is not None:
-            entry = attrs.evolve(entry, is_paused=before.is_paused)
-            since = before.since if before.when == entry.when else since
-        await self.put(attrs.evolve(entry, since=since))
+        for last in before[-1:]:
+            entry = attrs.evolve(entry, is_paused=last.is_paused)
+            since = last.since if last.when == entry.when else since
+        await self.put(attrs.evolve(entry, since=since), before)
 
     async def pause(self, name: str) -> bool:
         """Let it be due no more. False if it was paused. Raises `UnknownScheduleError`."""
@@ -232,6 +263,7 @@ class Timetable:
 
     async def remove(self, name: str) -> bool:
         """Forget it. False if there is none."""
+        check_name(name)
         before = _by_name((await self._records()).items).get(name, [])
         for each in before:
             await settled(self.client, commands.cancel_key(QUEUE, each.key))
@@ -240,6 +272,7 @@ class Timetable:
 
 def check(entry: Entry) -> None:
     """Raises `ValueError` and `TypeError` for what cannot be due or added."""
+    check_name(entry.name)
     try:
         size = len(entry.name.encode())
     except UnicodeEncodeError as error:
@@ -253,6 +286,12 @@ def check(entry: Entry) -> None:
         Options(**entry.options)
     except ValueError as error:
         raise ValueError(f"schedule {entry.name}: {error}") from error
+
+
+def check_name(name: object) -> None:
+    """Raises `ValueError` for what is no text."""
+    if not isinstance(name, str):
+        raise ValueError(f"the name of a schedule is text, not {shown(name)}")
 
 
 def _by_name(records: Iterable[Entry]) -> dict[str, list[Entry]]:

@@ -1,6 +1,5 @@
 """Schedules that an app adds at run time (`App.schedules`; docs/worker-cron.md)."""
 
-from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from zoneinfo import ZoneInfo
@@ -8,13 +7,18 @@ from zoneinfo import ZoneInfo
 import attrs
 
 from disque_trio.worker import codec
+from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import Form
+from disque_trio.worker.comparing import difference
+from disque_trio.worker.describing import type_and_text
 from disque_trio.worker.enqueue import Call, Enqueuer, step_options
 from disque_trio.worker.enqueued import Enqueued
+from disque_trio.worker.envelope import NotEncodableError
 from disque_trio.worker.operating.asking import Asking, InSteps, finished
+from disque_trio.worker.options import Options, check_names
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import Prepared
-from disque_trio.worker.timetable.records import Entry, Timetable, check
+from disque_trio.worker.timetable.records import Entry, Timetable
 
 if TYPE_CHECKING:
     from disque_trio.worker.cron.schedule import Missed
@@ -51,8 +55,9 @@ class Schedules:
     ) -> None:
         """Add a job of this call, or of a task without arguments, at each tick: of the five fields
         `cron`, or `every` so many seconds. In place of the schedule that has the name: one that is
-        paused stays so. Raises `ValueError` and `TypeError` for what cannot be."""
-        await _add(self._timetable(what), name, what, cron, options)
+        paused stays so. Raises `ValueError` and `TypeError` for what cannot be, and
+        `TooManySchedulesError`."""
+        await _add(self._enqueuer.client, name, what, cron, options)
 
     async def pause(self, name: str) -> bool:
         """Add no more jobs until `resume`. False if it was paused. Raises
@@ -80,16 +85,16 @@ class Schedules:
         return (await self._timetable().all()).items
 
     def keeper(self) -> "TimetableKeeper":
-        """What adds the jobs of the schedules whose tasks this app has, while its `run` runs.
-        `disque-trio worker` has one."""
+        """What adds the jobs of the schedules whose tasks this app has, while its `run` runs, or
+        `beside` a worker. `disque-trio worker` has one."""
         keeping: Any = import_module("disque_trio.worker.timetable.keeping")
         found: TimetableKeeper = keeping.TimetableKeeper(
             enqueuer=self._enqueuer, tasks=frozenset(self._enqueuer.app.tasks)
         )
         return found
 
-    def _timetable(self, what: What | None = None) -> Timetable:
-        return _timetable(self._enqueuer.client, self._enqueuer, what)
+    def _timetable(self) -> Timetable:
+        return Timetable(self._enqueuer.client, self._enqueuer.copies)
 
 
 @attrs.frozen(eq=False)
@@ -106,7 +111,8 @@ class BlockingSchedules:
         **options: Unpack[ScheduleOptions],
     ) -> None:
         """Add a schedule (`Schedules.add`)."""
-        finished(_add(self._timetable(what), name, what, cron, options))
+        client = InSteps(self._enqueuer.blocking_client)
+        finished(_add(client, name, what, cron, options))
 
     def pause(self, name: str) -> bool:
         """Pause a schedule (`Schedules.pause`)."""
@@ -130,41 +136,40 @@ class BlockingSchedules:
         """All schedules (`Schedules.list`)."""
         return finished(self._timetable().all()).items
 
-    def _timetable(self, what: What | None = None) -> Timetable:
-        return _timetable(InSteps(self._enqueuer.blocking_client), self._enqueuer, what)
-
-
-def _timetable(client: Asking, enqueuer: Enqueuer, what: What | None) -> Timetable:
-    """Records are as safe as the jobs of their task."""
-    return Timetable(client, enqueuer.copies if what is None else what.definition.options.copies)
+    def _timetable(self) -> Timetable:
+        return Timetable(InSteps(self._enqueuer.blocking_client), self._enqueuer.copies)
 
 
 async def _add(
-    timetable: Timetable, name: str, what: What, cron: str | None, options: ScheduleOptions
+    client: Asking, name: str, what: What, cron: str | None, options: ScheduleOptions
 ) -> None:
     entry = _entry(name, what, cron, options)
-    check(entry)
-    await timetable.add(entry, await timetable.find(name))
+    # The record is as safe as the jobs.
+    await Timetable(client, what.definition.options.copies).add(entry)
 
 
 def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) -> Entry:
-    args: Sequence[Any]
-    call = what if isinstance(what, Call) else None
-    arguments = ((), {}) if call is None else (call.args, dict(call.kwargs))
-    if call is not None and (call.then or call.is_open):
+    check_names(options, ScheduleOptions)
+    if not isinstance(what, Call | Prepared):
+        raise ValueError(f"schedule {name}: {shown(what)} is no call: write task.call(…)")
+    call = what if isinstance(what, Call) else what.call()
+    if call.then or call.is_open:
         raise ValueError(f"schedule {name}: it adds one job, of one call with all its arguments")
-    is_told = what.arguments.accept(*arguments[0], **arguments[1], scheduled=None)
-    if not is_told and not what.arguments.accept(*arguments[0], **arguments[1]):
-        raise ValueError(f"schedule {name}: {what.definition.name} needs arguments: give a call")
-    job = what.definition.options
-    if job.at is not None or job.unique or job.delay:
-        raise ValueError(f"schedule {name}: its jobs have neither at, nor delay, nor unique")
+    arguments = call.args, dict(call.kwargs)
+    is_told = _takes_instant(call)
+    if not is_told and not call.arguments.accept(*arguments[0], **arguments[1]):
+        raise ValueError(f"schedule {name}: {call.name} needs arguments: give a call")
+    job = _options(name, call)
+    if job.at is not None or job.unique or job.delay or job.key:
+        raise ValueError(
+            f"schedule {name}: its jobs have neither at, nor delay, nor unique, nor key"
+        )
     # They may lack `scheduled`, which each tick brings.
-    args, kwargs = what.arguments.pack(*arguments, _FORM, is_partial=is_told)
+    args, kwargs = call.arguments.pack(*arguments, _FORM, is_partial=is_told)
     zone = options.get("tz", "UTC")
     return Entry(
         name=name,
-        task=what.definition.name,
+        task=call.name,
         cron=cron or "",
         every=options.get("every"),
         tz=zone.key if isinstance(zone, ZoneInfo) else zone,
@@ -173,6 +178,46 @@ def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) ->
         partition=options.get("partition"),
         args=[codec.read_plain(bytes(each), _FORM) for each in args],
         kwargs={each: codec.read_plain(bytes(part), _FORM) for each, part in kwargs.items()},
-        options=step_options(job),
+        options=_kept(name, job, call.enqueuer.form),
         is_told=is_told,
     )
+
+
+def _takes_instant(call: Call[Any]) -> bool:
+    """Does its task have the argument `scheduled`, which each tick brings? Raises
+    `NotEncodableError` if that would not arrive as it is."""
+    declaring: Any = import_module("disque_trio.worker.cron.declaring")  # calendars, time zones
+    arguments, instant = call.arguments, declaring.instant(0)
+    if not arguments.names(declaring.ARGUMENT) or declaring.ARGUMENT in call.kwargs:
+        return False
+    if not arguments.accept(*call.args, **call.kwargs, **instant):
+        return False
+    arguments.pack((), instant, call.enqueuer.form, is_partial=True)
+    return True
+
+
+def _options(name: str, call: Call[Any]) -> Options:
+    try:
+        return call.options()
+    except Exception as error:  # functions of users may raise anything
+        raise ValueError(
+            f"schedule {name}: the group of {call.name} is not known from its arguments: "
+            f"{type_and_text(error)}; name it by using(group=…)"
+        ) from error
+
+
+def _kept(name: str, job: Options, form: Form) -> dict[str, Any]:
+    """The options of the jobs, as JSON has them. Raises `NotEncodableError` for headers that would
+    arrive otherwise than without a schedule."""
+    options = step_options(job, ("headers", "repeat", "result_ttl"))
+    if job.headers:
+        try:
+            options["headers"], arrive = (
+                codec.read_plain(bytes(codec.part(job.headers, each)), each)
+                for each in (_FORM, form)
+            )
+        except codec.BAD_INPUT as error:
+            raise NotEncodableError(f"schedule {name}: its headers: {error}") from error
+        if change := difference(arrive, options["headers"]):
+            raise NotEncodableError(f"schedule {name}: its headers are kept as JSON: {change}")
+    return options

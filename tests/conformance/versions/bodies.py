@@ -66,7 +66,8 @@ def bodies() -> Iterator[tuple[str, bytes]]:
     entry = records.Entry(
         name="ada", task="mail.send", cron="30 2 * * *", tz="Europe/Berlin", missed="latest",
         within=600, partition=900, args=["ada"], kwargs={"copy": True},
-        options={"queue": "mail"}, is_told=True, is_paused=True, since=int(NOW),
+        options={"queue": "mail", "headers": {"tenant": "acme"}, "result_ttl": 60},
+        is_told=True, is_paused=True, since=int(NOW),
         revision=int(NOW * 1000),
     )  # fmt: skip
     for kind, record in (

@@ -9,8 +9,18 @@ import pytest
 
 from disque_trio.client.records import JobDetails
 from disque_trio.testing.server.kit import Server
-from disque_trio.worker import App, UnknownScheduleError
+from disque_trio.worker import (
+    Adding,
+    App,
+    NotEncodableError,
+    NotEnqueuedError,
+    TooManySchedulesError,
+    UnknownScheduleError,
+    current_job,
+)
+from disque_trio.worker.codec import Form
 from disque_trio.worker.runtime import runtime
+from disque_trio.worker.timetable import records
 from disque_trio.worker.timetable.records import QUEUE, Timetable
 
 
@@ -63,7 +73,7 @@ async def test_a_name_has_one_record_and_keeps_its_pause_and_its_age(app: App[No
         await app.schedules.add("s", sweep, every=60)
         timetable = Timetable(app.client)
         old = await timetable.get("s")
-        await timetable.put(attrs.evolve(old, since=old.since - 500))
+        await timetable.put(attrs.evolve(old, since=old.since - 500), [old])
         await app.schedules.pause("s")
         await app.schedules.add("s", sweep.using(priority=3), every=60)
         same = await timetable.get("s")
@@ -77,10 +87,10 @@ async def test_a_name_has_one_record_and_keeps_its_pause_and_its_age(app: App[No
         )
         assert other.since >= old.since
         assert len((await timetable.all()).items) == 1
-        assert len([job for job in await records(app) if job.state != "acked"]) == 1
+        assert len([job for job in await jobs_of_records(app) if job.state != "acked"]) == 1
 
 
-async def records(app: App[None]) -> list[JobDetails]:
+async def jobs_of_records(app: App[None]) -> list[JobDetails]:
     return list((await app.client.jscan(queue=QUEUE)).items)
 
 
@@ -147,6 +157,88 @@ async def test_a_call_lacks_the_instant_that_each_tick_brings(
             assert datetime.fromisoformat(parts["kwargs"]["scheduled"])
 
 
+async def test_its_jobs_have_the_hooks_the_headers_and_the_results_of_an_addition(
+    app: App[None], disque_server: Server
+) -> None:
+    @app.on_enqueue
+    def bill(adding: Adding) -> None:
+        adding.headers["tenant"] = "acme"
+
+    @app.task(name="sum", queue="sums", result_ttl=60)
+    async def total(*numbers: int) -> set[int]:
+        return {sum(numbers), *current_job().headers["more"]}
+
+    async with app:
+        call = total.using(headers={"more": (1, 2)}, repeat=False).call(3, 4)
+        await app.schedules.add("s", call, "@yearly")
+        [entry] = await app.schedules.list()
+        assert (entry.options["repeat"], entry.options["result_ttl"]) == (False, 60)
+        async with disque_server.worker(app):
+            job = await app.schedules.run_now("s")
+            assert await job.result(20) == {7, 1, 2}
+            assert await app.result(job.id, 20) == {7, 1, 2}
+
+        await app.schedules.keeper().add(entry, 0)
+        [tick] = await bodies(app, "sums")
+        assert tick["headers"]["tenant"] == "acme"
+        assert tick["headers"]["result_ttl"] == 60
+
+
+async def test_a_hook_refuses_a_run_and_a_tick(app: App[None]) -> None:
+    @app.on_enqueue
+    def refuse(adding: Adding) -> None:
+        raise PermissionError(adding.task)
+
+    async with app:
+        await app.schedules.add("s", app.tasks["sweep"], "@yearly")
+        with pytest.raises(PermissionError, match="sweep"):
+            await app.schedules.run_now("s")
+        [entry] = await app.schedules.list()
+        with pytest.raises(NotEnqueuedError, match="sweep was not added: PermissionError: sweep"):
+            await app.schedules.keeper().add(entry, 0)
+        assert await bodies(app, "default") == []
+
+
+@pytest.mark.parametrize(
+    ("form", "headers", "why"),
+    [
+        ("msgpack", {"raw": b"x"}, r"its headers are kept as JSON: at \['raw'\]: bytes arrives as"),
+        ("json", {"what": object()}, "its headers: a object cannot be written to a body"),
+    ],
+)
+async def test_headers_that_no_record_keeps_are_refused(
+    form: Form, headers: dict[str, Any], why: str, disque_server: Server
+) -> None:
+    app = App(disque_server.url, form=form)
+
+    @app.task(name="sweep")
+    async def sweep() -> None: ...
+
+    async with app:
+        with pytest.raises(NotEncodableError, match=f"^schedule s: {why}"):
+            await app.schedules.add("s", sweep.using(headers=headers).call(), every=60)
+
+
+async def test_one_schedule_too_many_is_refused_and_each_of_the_others_is_found(
+    app: App[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MOST", 12)
+    async with app:
+        sweep = app.tasks["sweep"]
+        for number in range(12):
+            await app.schedules.add(f"s{number:02}", sweep, every=60)
+        with pytest.raises(TooManySchedulesError, match="there are 12 schedules, 12 at most: rem"):
+            await app.schedules.add("t", sweep, every=60)
+
+        await app.schedules.add("s11", sweep, every=90)
+        assert await app.schedules.pause("s11")
+        with pytest.raises(UnknownScheduleError, match=r"there are s00, .*, s09 and 2 more$"):
+            await app.schedules.run_now("t")
+        assert await app.schedules.remove("s00")
+        await app.schedules.add("t", sweep, every=60)
+        assert len(await app.schedules.list()) == 12
+
+
 async def test_names_are_text_that_commands_no_terminal(app: App[None]) -> None:
     async with app:
         with pytest.raises(ValueError, match=r"the name of a schedule is text: .* surrogates"):
@@ -191,10 +283,99 @@ async def test_what_cannot_be_due_is_refused(
         assert await app.schedules.list() == []
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"time_zone": "Europe/Berlin"}, "there is no option time_zone"),
+        ({"backfil": True}, "there is no option backfil"),
+        ({"withn": 5}, "there is no option withn; do you mean within?"),
+    ],
+)
+def test_an_option_that_no_schedule_has_is_a_type_error(options: Any, why: str) -> None:
+    app = App[None]()
+
+    @app.task(name="sweep")
+    async def sweep() -> None: ...
+
+    with pytest.raises(TypeError, match=why.replace("?", r"\?")):
+        app.blocking.schedules.add("s", sweep, every=60, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "why"),
+    [
+        (7, None, "the name of a schedule is text, not 7"),
+        ("s", "sweep", "schedule s: 'sweep' is no call: write task.call"),
+    ],
+)
+def test_what_is_no_name_and_no_call_is_refused(name: Any, what: Any, why: str) -> None:
+    app = App[None]()
+
+    @app.task(name="sweep")
+    async def sweep() -> None: ...
+
+    with pytest.raises(ValueError, match=why):
+        app.blocking.schedules.add(name, what or sweep, every=60)
+
+
+@pytest.mark.parametrize("method", ["pause", "resume", "remove", "run_now"])
+def test_a_schedule_is_named_by_text(method: str) -> None:
+    with pytest.raises(ValueError, match="the name of a schedule is text, not 7"):
+        getattr(App[None]().blocking.schedules, method)(7)
+
+
+async def test_its_jobs_have_the_group_of_their_arguments(app: App[None]) -> None:
+    @app.task(name="digest", queue="digests", group=lambda customer, **_: customer)
+    async def digest(customer: str, *, scheduled: datetime) -> None: ...
+
+    async with app:
+        await app.schedules.add("s", app.tasks["digest"].call("acme"), "@weekly")
+        [entry] = await app.schedules.list()
+        assert entry.options["group"] == "acme"
+        job = await app.client.show((await app.schedules.run_now("s")).id)
+        assert job is not None
+        assert job.more["group"] == b"acme"
+
+
+def test_a_group_that_only_the_instant_decides_is_refused() -> None:
+    app = App[None]()
+
+    @app.task(name="sweep", group=lambda scheduled: str(scheduled.hour))
+    async def sweep(*, scheduled: datetime) -> None: ...
+
+    with pytest.raises(ValueError, match=r"s: the group of sweep is not known .* using\(group=…"):
+        app.blocking.schedules.add("s", sweep, every=60)
+
+
+def test_a_task_whose_instant_would_not_arrive_is_refused() -> None:
+    app = App[None]()
+
+    @app.task(name="bare")
+    async def bare(to: str, *, scheduled) -> None: ...  # type: ignore[no-untyped-def]
+
+    with pytest.raises(NotEncodableError, match="bare: argument scheduled: datetime arrives as"):
+        app.blocking.schedules.add("s", app.tasks["bare"].call("ann"), every=60)
+
+
+async def test_a_call_may_name_the_instant_itself_or_take_anything_by_name(app: App[None]) -> None:
+    @app.task(name="any")
+    async def anything(**options: Any) -> None: ...
+
+    instant = datetime(2026, 1, 1, tzinfo=UTC)
+    async with app:
+        await app.schedules.add("a", anything, every=60)
+        await app.schedules.add("s", app.tasks["sweep"].call(scheduled=instant), every=60)
+        found = await app.schedules.list()
+
+    assert [each.is_told for each in found] == [False, False]
+    assert [each.kwargs for each in found] == [{}, {"scheduled": "2026-01-01T00:00:00Z"}]
+
+
 async def test_a_chain_and_options_of_a_moment_are_refused(app: App[None]) -> None:
     report = app.tasks["report"]
     async with app:
         with pytest.raises(ValueError, match="it adds one job"):
             await app.schedules.add("s", report.call("ann") | report.partial(), every=60)
-        with pytest.raises(ValueError, match="neither at, nor delay, nor unique"):
-            await app.schedules.add("s", report.using(delay=9).call("ann"), every=60)
+        for options in ({"delay": 9}, {"unique": "k"}, {"key": "k"}):
+            with pytest.raises(ValueError, match="neither at, nor delay, nor unique, nor key"):
+                await app.schedules.add("s", report.using(**options).call("ann"), every=60)
