@@ -208,7 +208,8 @@ async def _add_collector(
 ) -> Enqueued[Any]:
     calls = (then, *then.then)
     first, *others = [call.step(enqueuer.form) for call in calls]
-    headers = dict(enqueuer.adding(then, then.definition.options, first.key).headers)
+    options, result_ttl = then.definition.options, calls[-1].definition.options.result_ttl
+    headers = dict(enqueuer.adding(then, options, first.key).headers)
     if others:
         headers["then"] = others
     places = [place_of(step) for step in (first, *others)]
@@ -222,7 +223,6 @@ async def _add_collector(
     }
     if if_failed != "run":  # workers of earlier releases do not know it
         arguments["if_failed"] = if_failed
-    options = then.definition.options
     arguments |= options.copies.as_options()
     kwargs = {name: codec.part(value, enqueuer.form) for name, value in arguments.items()}
     ttl = math.ceil(until - runtime().now()) + SPARE_S
@@ -233,5 +233,7 @@ async def _add_collector(
         replicate=options.replicate,
         sync=options.sync,
     )
-    request = enqueuer.packed(COLLECT, batch, ([], kwargs), options, enqueuer.form, {})
-    return await enqueuer.add(attrs.evolve(request, steps=places, wait=wait))
+    kept = {} if result_ttl is None else enqueuer.kept(result_ttl)
+    request = enqueuer.packed(COLLECT, batch, ([], kwargs), options, enqueuer.form, kept)
+    added = await enqueuer.add(attrs.evolve(request, steps=places, wait=wait))
+    return attrs.evolve(added, task=then.name)

@@ -82,6 +82,8 @@ async def _keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> records.Don
         added = await enqueuer.add(steps.next_request(enqueuer, job, value))
         following = codec.Result(_key(job), next=added.id)
         return await _with_result(enqueuer, job, following, steps.KEEP_S)
+    if isinstance(value, codec.Result):  # of a collector
+        return await _with_result(enqueuer, job, value, steps.KEEP_S)
     outcome = DONE
     if "result_ttl" in job.headers or replies.is_awaited(job.headers):
         result = _result(job, value)

@@ -96,10 +96,10 @@ async def add(
 
 
 async def send_failure(
-    enqueuer: Enqueuer, headers: Mapping[str, Any], copies: Copies, kind: str, text: str
+    enqueuer: Enqueuer, headers: Mapping[str, Any], copies: Copies, result: codec.Result
 ) -> None:
     """Tell the client that these headers name, if any, that it waits in vain. Raises
     `DisqueError`."""
     if is_awaited(headers):
-        error = {"type": kind, "text": text}
-        await add(enqueuer, headers, copies, codec.Result(key_of(headers, ""), error=error))
+        key = key_of(headers, result.key)
+        await add(enqueuer, headers, copies, codec.Result(key, error=result.error))
