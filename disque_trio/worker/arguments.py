@@ -176,7 +176,9 @@ class Arguments:
                 return part
             change = difference(value, arrives, form if self._is_complete[name] else None)
         except codec.BAD_INPUT as error:
-            raise NotEncodableError(f"{self.task}: argument {name}: {error}") from error
+            is_in_msgpack = isinstance(error, codec.NotInJSONError)
+            advice = "; App(form='msgpack') takes it" if is_in_msgpack else ""
+            raise NotEncodableError(f"{self.task}: argument {name}: {error}{advice}") from error
         except Exception as error:  # values of users may raise anything
             raise NotEncodableError(
                 f"{self.task}: argument {name}: {type_and_text(error)}"
