@@ -21,7 +21,15 @@ from disque_trio.client.refusals import (
 from disque_trio.worker import codec, membership, replies, steps
 from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
-from disque_trio.worker.describing import describe, escaped, leaves, name_of, text_of, trace_of
+from disque_trio.worker.describing import (
+    describe,
+    escaped,
+    leaves,
+    name_of,
+    text_of,
+    trace_of,
+    type_and_text,
+)
 from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Reason
 from disque_trio.worker.enqueue import Enqueuer, EnqueueUnknownError
@@ -152,6 +160,10 @@ def _result(job: Job[Any], value: object) -> codec.Result:
     try:
         return codec.Result(_key(job), value=codec.part(value, "json"))
     except Exception as error:  # classes of users may write themselves
+        job.log.warning(
+            "it is done, but its result cannot be encoded, so who waits gets an error: %s",
+            type_and_text(error),
+        )
         return _failure(job, error)
 
 

@@ -95,12 +95,30 @@ def test_the_last_attempt_is_told_and_no_other() -> None:
     ("value", "kind"), [("x" * 3000, "TooLargeError"), (object(), "TypeError")]
 )
 def test_a_result_that_no_body_holds_fails_the_result_and_not_the_job(
-    value: object, kind: str
+    value: object, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     found, [(_, told, _)] = ends(lambda: value)
 
     assert found == records.Done()
     assert told["error"]["type"] == kind
+    [warning] = [each for each in caplog.messages if "who waits gets an error" in each]
+    assert ("cannot be encoded" in warning) == (kind == "TypeError")
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (float("nan"), "JSON has no nan: None or a text can be sent"),
+        ({(1, 2): 3}, "JSON has no keys of type tuple"),
+        (object(), "a value of type object cannot be encoded"),
+    ],
+)
+def test_why_a_result_cannot_be_encoded_is_no_advice_about_arguments(
+    value: object, why: str
+) -> None:
+    _, [(_, told, _)] = ends(lambda: value)
+
+    assert told["error"]["text"] == why
 
 
 def test_a_result_that_no_node_takes_fails_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
