@@ -21,6 +21,7 @@ from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
+from disque_trio.worker.kinds import OF_APP, check_kinds
 from disque_trio.worker.options import UNKEPT, Options, place_of
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.tokens import LEASE_S, SPARE_S, TOKENS, End, Member, Token, shortened
@@ -70,6 +71,7 @@ class Batch(Generic[R]):
         results: dict[int, R] = {}
         missing: dict[int, str] = {}
         failed: dict[int, tuple[str, DisqueError]] = {}
+        raised: list[Exception] = []
 
         async def one(place: int, job: Result[R]) -> None:
             if isinstance(job, DisqueError):
@@ -82,11 +84,16 @@ class Batch(Generic[R]):
                 failed[place] = job.key, error
             except NoResultError:
                 missing[place] = job.key
+            except Exception as error:  # raised below, in no group
+                raised.append(error)
+                tasks.cancel_scope.cancel()
 
         for start in range(0, len(self.jobs), _AT_ONCE):
             async with anyio.create_task_group() as tasks:
                 for place, job in enumerate(self.jobs[start : start + _AT_ONCE], start):
                     tasks.start_soon(one, place, job)
+            if raised:
+                raise raised[0]
         if missing or failed:
             failures = dict(failed[place] for place in sorted(failed))
             raise BatchFailedError([missing[place] for place in sorted(missing)], failures)
@@ -103,6 +110,7 @@ async def add(
     """Add the calls, and `then` when all have ended (`App.batch`)."""
     if if_failed not in get_args(IfFailed):
         raise ValueError(f"if_failed={if_failed!r} must be one of {', '.join(get_args(IfFailed))}")
+    check_kinds({"deadline": deadline}, OF_APP)
     batch = runtime().new_key()
     members = list(calls)
     if then is None:

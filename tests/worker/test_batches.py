@@ -332,6 +332,27 @@ async def test_what_is_missing_and_what_has_failed_is_told(autojump_clock: objec
     assert str(BatchFailedError([], {"k2": failure})) == "1 job has failed"
 
 
+async def test_an_error_of_a_member_is_raised_in_no_group(autojump_clock: object) -> None:
+    error = NotOpenError("closed")
+
+    with pytest.raises(NotOpenError) as raised:
+        await Batch("b", [job("k1", 1), job("k2", error), job("k3", error)]).wait()
+
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("deadline", [-5, 0, 0.5, True, "x"])
+@pytest.mark.parametrize("is_followed", [True, False])
+async def test_a_deadline_is_a_whole_number_of_seconds(deadline: Any, is_followed: bool) -> None:
+    app, resize, publish = app_at(FakeNode({}, port=7711))
+
+    async with app:
+        with pytest.raises(ValueError, match=f"deadline={deadline!r} must be a whole number of s"):
+            await app.batch(
+                [resize.call(1)], publish.call("a") if is_followed else None, deadline=deadline
+            )
+
+
 async def test_what_to_do_about_failures_is_one_of_two() -> None:
     app, resize, publish = app_at(FakeNode({}, port=7711))
 

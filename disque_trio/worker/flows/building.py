@@ -14,6 +14,7 @@ from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Call, Enqueuer, Request, step_options
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.flows.handles import EnqueuedFlow, Planned
+from disque_trio.worker.kinds import OF_APP, check_kinds
 from disque_trio.worker.options import CARRIED, Options, Place, place_of
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.tokens import LEASE_S, SPARE_S, TOKENS
@@ -47,11 +48,7 @@ class Flow:
     _calls: list[tuple[Call[Any], list[int], bool]] = attrs.field(init=False, factory=list)
 
     def __attrs_post_init__(self) -> None:
-        if not checks.is_whole(self._deadline) or self._deadline <= 0:
-            raise ValueError(
-                f"deadline={checks.shown(self._deadline)} must be a whole number of seconds, "
-                "1 or more"
-            )
+        check_kinds({"deadline": self._deadline}, OF_APP)
         if self._queue is not None:
             Options(queue=self._queue)
 
