@@ -18,7 +18,7 @@ from disque_trio.client.settings import WINDOW
 from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec, tokens
 from disque_trio.worker.copies import Copies
-from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result
+from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result, check_call
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
 from disque_trio.worker.kinds import OF_APP, check_kinds
@@ -113,6 +113,8 @@ async def add(
     check_kinds({"deadline": deadline}, OF_APP)
     batch = runtime().new_key()
     members = list(calls)
+    for call in members if then is None else (*members, then):
+        check_call(call)
     if then is None:
         jobs = await enqueuer.add_many(_with_result(call, deadline) for call in members)
         return Batch(batch, jobs)

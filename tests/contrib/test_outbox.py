@@ -320,6 +320,11 @@ async def test_the_result_of_a_job_of_an_outbox_is_kept_by_nodes_and_sent_to_nob
 def test_what_cannot_be_added_is_refused_in_the_transaction(shop: Shop) -> None:
     with pytest.raises(NotEncodableError):
         shop.place("x")  # type: ignore[arg-type]
+    with (
+        pytest.raises(ValueError, match="'x' is no call: write task"),
+        shop.engine.begin() as it,
+    ):
+        shop.outbox.add(it, "x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="key has more than 255"):
         shop.place(1, key="k" * 256)
     with pytest.raises(TooLargeError):

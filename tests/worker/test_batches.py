@@ -353,6 +353,20 @@ async def test_a_deadline_is_a_whole_number_of_seconds(deadline: Any, is_followe
             )
 
 
+@pytest.mark.parametrize(
+    ("calls", "then"), [(["x"], None), (["x"], "good"), (["good"], "x"), (["good", None], None)]
+)
+async def test_members_and_what_follows_are_calls(calls: list[Any], then: Any) -> None:
+    with node_that_adds() as node:
+        app, resize, publish = app_at(node)
+        made = [resize.call(1) if each == "good" else each for each in calls]
+        async with app:
+            with pytest.raises(ValueError, match=r"('x'|None) is no call: write task\.call"):
+                await app.batch(made, publish.call("a") if then == "good" else then)
+
+        assert added(node) == []
+
+
 async def test_what_to_do_about_failures_is_one_of_two() -> None:
     app, resize, publish = app_at(FakeNode({}, port=7711))
 

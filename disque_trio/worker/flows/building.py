@@ -11,7 +11,7 @@ from disque_trio.terminal.counting import counted
 from disque_trio.worker import checks, codec, steps
 from disque_trio.worker.codec import FlowStep, Step
 from disque_trio.worker.copies import Copies
-from disque_trio.worker.enqueue import Call, Enqueuer, Request, step_options
+from disque_trio.worker.enqueue import Call, Enqueuer, Request, check_call, step_options
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.flows.handles import EnqueuedFlow, Planned
 from disque_trio.worker.kinds import OF_APP, check_kinds
@@ -58,12 +58,13 @@ class Flow:
         """Add a member: a call, or a chain. It runs when all members in `after` are done; they have
         been added to this flow before, so no member can wait for itself. With `parents` its handler
         finds the ids of their jobs in `Job.parents`, 100 at most. Raises `ValueError`."""
-        if not isinstance(call, Call):
-            raise ValueError(f"{checks.shown(call)} is no call: write task.call(…)")
+        check_call(call)
         if len(self._members) >= MOST_MEMBERS:
             raise ValueError(f"a flow has {MOST_MEMBERS} members at most; let one add another flow")
         if call.is_open:
             raise ValueError(f"{call.name}: `partial` is for later steps of a chain")
+        if isinstance(after, FlowMember):
+            raise ValueError(f"{call.name}: after={checks.shown(after)} must be a list of members")
         before = list(dict.fromkeys(self._place(each, call.name) for each in after))
         if parents and len(before) > MOST_PARENTS:
             raise ValueError(
