@@ -14,6 +14,7 @@ from disque_trio.client.nodes import Nodes, NoNodeError
 from disque_trio.client.records import Job
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.statemachine.base import Failure
+from disque_trio.testing.inline.kit import Inline
 from disque_trio.worker import (
     App,
     Cancel,
@@ -103,6 +104,36 @@ def test_a_result_that_no_body_holds_fails_the_result_and_not_the_job(
     assert told["error"]["type"] == kind
     [warning] = [each for each in caplog.messages if "who waits gets an error" in each]
     assert ("cannot be encoded" in warning) == (kind == "TypeError")
+
+
+@pytest.mark.parametrize(
+    ("value", "change"),
+    [
+        (b"\xff", "bytes arrives as str"),
+        ({1: "a"}, "a key of type int arrives as another"),
+        ({"a": [1, None]}, None),
+    ],
+)
+async def test_the_first_result_that_arrives_changed_is_logged(
+    value: object, change: str | None, caplog: pytest.LogCaptureFixture, disque_inline: Inline
+) -> None:
+    app = App(form="msgpack")
+
+    @app.task(name="returns", queue="q", result_ttl=60)
+    def returns() -> Any:
+        return value
+
+    @app.task(name="annotated", queue="q", result_ttl=60)
+    def annotated() -> bytes | dict[int, str]:
+        return value  # type: ignore[return-value]
+
+    for task in (returns, returns, annotated):
+        task.blocking.enqueue()
+    await disque_inline.run_all(app)
+
+    found = [each for each in caplog.messages if "do not arrive as they are" in each]
+    assert len(found) == (change is not None)
+    assert all(change in each for each in found if change)
 
 
 @pytest.mark.parametrize(
