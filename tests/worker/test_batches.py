@@ -240,7 +240,7 @@ async def test_what_follows_has_its_result_in_any_process(disque_inline: Inline)
         return 2 * number
 
     @app.task(name="fail", queue="q")
-    async def fail() -> None:
+    async def fail() -> int:
         raise Dead("no")
 
     async with app:
@@ -266,7 +266,7 @@ async def test_what_follows_without_a_result_names_its_task(disque_inline: Inlin
     async def mute() -> None: ...
 
     async with app:
-        batch = await app.batch([], mute.call())
+        batch: Batch[None] = await app.batch([], mute.call())
         assert batch.then is not None
         with pytest.raises(NotOpenError, match="of mute sends no result: give the task result_ttl"):
             await batch.then.result()

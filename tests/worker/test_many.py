@@ -81,7 +81,8 @@ def test_a_call_that_cannot_be_added_has_its_error_and_the_others_are_added(
 def test_what_is_no_call_is_named() -> None:
     with node_that_adds() as node:
         app, task = app_with(node)
-        [error] = app.blocking.enqueue_many(["x"])  # type: ignore[list-item]
+        wrong: Any = "x"
+        [error] = app.blocking.enqueue_many([wrong])
 
         assert "'x' is no call: write task.call(…)" in str(error)
         with pytest.raises(ValueError, match="'x' is no call"):
