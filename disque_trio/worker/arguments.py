@@ -35,6 +35,7 @@ class Arguments:
     _fn: Callable[..., Any]
     _skip: int = 0
     """How many parameters come first that no body has."""
+    _has_changed_result: bool = attrs.field(init=False, default=False)
 
     @cached_property
     def _signature(self) -> Signature:
@@ -65,13 +66,34 @@ class Arguments:
     def read_result(self) -> Read:
         """Reads what the function has returned, from JSON. Raises `UnfitTypeError` for an
         annotation whose values no body can hold."""
-        kind = get_type_hints(self._fn, include_extras=True).get("return", Any)
-        kind = Any if kind is object else kind
         try:
-            codec.check(kind)
+            codec.check(self._result_type)
         except TypeError as error:
             raise UnfitTypeError(f"{self.task}: result: {error}") from error
-        return codec.reader(kind, "json")
+        return codec.reader(self._result_type, "json")
+
+    @cached_property
+    def _result_type(self) -> Any:
+        kind = get_type_hints(self._fn, include_extras=True).get("return", Any)
+        return Any if kind is object else kind
+
+    @cached_property
+    def _is_result_complete(self) -> bool:
+        return codec.is_complete(self._result_type)
+
+    def first_change(self, result: object, part: Part) -> str | None:
+        """How a result arrives changed because the annotation does not say all of its type. None
+        if it does not, if it cannot be read, or from the second one on."""
+        if result is None or self._has_changed_result:
+            return None
+        try:
+            change = (
+                None if self._is_result_complete else difference(result, self.read_result(part))
+            )
+        except Exception:  # who waits is told; values of users may raise anything
+            return None
+        self._has_changed_result = change is not None
+        return change
 
     @cached_property
     def _readers(self) -> dict[Form, dict[str, Read]]:
@@ -181,7 +203,9 @@ class Arguments:
                 return part
             change = difference(value, arrives, form if self._is_complete[name] else None)
         except codec.BAD_INPUT as error:
-            raise NotEncodableError(f"{self.task}: argument {name}: {error}") from error
+            is_in_msgpack = isinstance(error, codec.NotInJSONError)
+            advice = "; App(form='msgpack') takes it" if is_in_msgpack else ""
+            raise NotEncodableError(f"{self.task}: argument {name}: {error}{advice}") from error
         except Exception as error:  # values of users may raise anything
             raise NotEncodableError(
                 f"{self.task}: argument {name}: {type_and_text(error)}"

@@ -24,7 +24,8 @@ from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import BadBodyError, created_at
 from disque_trio.worker.exceptions import Snooze
 from disque_trio.worker.membership import over
-from disque_trio.worker.options import Definition, Options
+from disque_trio.worker.operating.key_holders import key_holder
+from disque_trio.worker.options import Definition, Options, place_of
 from disque_trio.worker.pace import Pace
 from disque_trio.worker.protocol import Run
 from disque_trio.worker.replies import send_failure
@@ -63,8 +64,9 @@ def definition() -> Definition:
 
 def collector(
     enqueuer: Enqueuer, now: Callable[[], float], pace: Pace
-) -> Callable[..., Coroutine[Any, Any, None]]:
-    """The function of the task. `now` is Unix time."""
+) -> Callable[..., Coroutine[Any, Any, codec.Result | None]]:
+    """The function of the task. `now` is Unix time. It returns what nodes are to keep for who waits
+    for what follows the batch."""
 
     async def collect(
         job: Job[Any],
@@ -76,12 +78,13 @@ def collector(
         if_failed: str = "run",
         replicate: int | None = None,
         sync: int | None = None,
-    ) -> None:
+    ) -> codec.Result | None:
         born, copies = created_at(batch) or 0.0, Copies(replicate=replicate, sync=sync)
         found = Collector(enqueuer, TOKENS + batch, Tally(size), born, now, copies, job.run, pace)
         if await over(found.client, found.queue) != "no":  # a collector was delivered twice
             await found.sweep()
-            return
+            is_asked = "result_ttl" in job.headers
+            return await _added_before(found.client, batch, then) if is_asked else None
         await found.collect()
         unreported = found.tally.unreported() if now() > until else []
         if now() > until:
@@ -98,10 +101,13 @@ def collector(
             why_not = found.tally.failures()
         if why_not:
             job.log.warning("batch %s: what follows is not added: %s", batch, why_not)
-            await send_failure(enqueuer, headers, copies, "BatchFailedError", why_not)
+            result = _failed(batch, why_not)
+            await send_failure(enqueuer, headers, copies, result)
         else:
-            await enqueuer.add(_last(enqueuer, then, headers, ends))
+            added = await enqueuer.add(_last(enqueuer, then, headers, ends))
+            result = codec.Result(batch, next=added.id)
         await found.finish(max(until - now(), 0) + SPARE_S)
+        return result
 
     return collect
 
@@ -270,6 +276,18 @@ def _read(job: Delivered) -> Token:
     except codec.BAD_INPUT as error:
         _log.warning("%s is no token of a batch: %s", job.id, error)
         return Token()
+
+
+async def _added_before(client: "clients.Client", batch: str, then: dict[str, Any]) -> codec.Result:
+    """The result of a collector whose twin has added what follows."""
+    holder = await key_holder(client, place_of(codec.read_step(then)))
+    if holder is None:
+        return _failed(batch, "no node knows what follows: it was not added, or ended long ago")
+    return codec.Result(batch, next=holder.id)
+
+
+def _failed(batch: str, why: str) -> codec.Result:
+    return codec.Result(batch, error={"type": "BatchFailedError", "text": why})
 
 
 def _last(

@@ -18,9 +18,10 @@ from disque_trio.client.settings import WINDOW
 from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec, tokens
 from disque_trio.worker.copies import Copies
-from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result
+from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result, check_call
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
+from disque_trio.worker.kinds import OF_APP, check_kinds
 from disque_trio.worker.options import UNKEPT, Options, place_of
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.tokens import LEASE_S, SPARE_S, TOKENS, End, Member, Token, shortened
@@ -70,6 +71,7 @@ class Batch(Generic[R]):
         results: dict[int, R] = {}
         missing: dict[int, str] = {}
         failed: dict[int, tuple[str, DisqueError]] = {}
+        raised: list[Exception] = []
 
         async def one(place: int, job: Result[R]) -> None:
             if isinstance(job, DisqueError):
@@ -82,11 +84,16 @@ class Batch(Generic[R]):
                 failed[place] = job.key, error
             except NoResultError:
                 missing[place] = job.key
+            except Exception as error:  # raised below, in no group
+                raised.append(error)
+                tasks.cancel_scope.cancel()
 
         for start in range(0, len(self.jobs), _AT_ONCE):
             async with anyio.create_task_group() as tasks:
                 for place, job in enumerate(self.jobs[start : start + _AT_ONCE], start):
                     tasks.start_soon(one, place, job)
+            if raised:
+                raise raised[0]
         if missing or failed:
             failures = dict(failed[place] for place in sorted(failed))
             raise BatchFailedError([missing[place] for place in sorted(missing)], failures)
@@ -103,8 +110,11 @@ async def add(
     """Add the calls, and `then` when all have ended (`App.batch`)."""
     if if_failed not in get_args(IfFailed):
         raise ValueError(f"if_failed={if_failed!r} must be one of {', '.join(get_args(IfFailed))}")
+    check_kinds({"deadline": deadline}, OF_APP)
     batch = runtime().new_key()
     members = list(calls)
+    for call in members if then is None else (*members, then):
+        check_call(call)
     if then is None:
         jobs = await enqueuer.add_many(_with_result(call, deadline) for call in members)
         return Batch(batch, jobs)
@@ -208,7 +218,8 @@ async def _add_collector(
 ) -> Enqueued[Any]:
     calls = (then, *then.then)
     first, *others = [call.step(enqueuer.form) for call in calls]
-    headers = dict(enqueuer.adding(then.name, then.definition.options, first.key).headers)
+    options, result_ttl = then.definition.options, calls[-1].definition.options.result_ttl
+    headers = dict(enqueuer.adding(then.name, options, first.key).headers)
     if others:
         headers["then"] = others
     places = [place_of(step) for step in (first, *others)]
@@ -222,7 +233,6 @@ async def _add_collector(
     }
     if if_failed != "run":  # workers of earlier releases do not know it
         arguments["if_failed"] = if_failed
-    options = then.definition.options
     arguments |= options.copies.as_options()
     kwargs = {name: codec.part(value, enqueuer.form) for name, value in arguments.items()}
     ttl = math.ceil(until - runtime().now()) + SPARE_S
@@ -233,5 +243,7 @@ async def _add_collector(
         replicate=options.replicate,
         sync=options.sync,
     )
-    request = enqueuer.packed(COLLECT, batch, ([], kwargs), options, enqueuer.form, {})
-    return await enqueuer.add(attrs.evolve(request, steps=places, wait=wait))
+    kept = {} if result_ttl is None else enqueuer.kept(result_ttl)
+    request = enqueuer.packed(COLLECT, batch, ([], kwargs), options, enqueuer.form, kept)
+    added = await enqueuer.add(attrs.evolve(request, steps=places, wait=wait))
+    return attrs.evolve(added, task=then.name)

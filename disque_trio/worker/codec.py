@@ -19,6 +19,10 @@ BAD_INPUT: Final = (msgspec.MsgspecError, ValueError, TypeError, RecursionError,
 """What decoding raises for input that does not fit."""
 
 
+class NotInJSONError(ValueError):
+    """A value that JSON does not have, and msgpack has."""
+
+
 class Envelope(msgspec.Struct, omit_defaults=True, frozen=True):
     """What a body says (docs/worker.md, "Bodies")."""
 
@@ -102,7 +106,10 @@ def _to_plain(value: Any) -> Any:
     for kind, plain in _PLAIN.items():
         if isinstance(value, kind):
             return plain(value)
-    raise TypeError(f"a {type(value).__qualname__} cannot be written to a body")
+    name = type(value).__qualname__
+    if isinstance(value, tuple | frozenset | None):  # such values come here as keys only
+        raise NotInJSONError(f"JSON has no keys of type {name}")
+    raise TypeError(f"a value of type {name} cannot be encoded")
 
 
 _PLAIN: Final[dict[type, Callable[[Any], Any]]] = {
@@ -218,9 +225,7 @@ def _check_finite(value: Any) -> None:
     while todo:
         each = todo.pop()
         if isinstance(each, float) and not math.isfinite(each):
-            raise ValueError(
-                f"JSON has no {each}: None or a text can be sent, or App(form='msgpack')"
-            )
+            raise NotInJSONError(f"JSON has no {each}: None or a text can be sent")
         if isinstance(each, dict):
             todo += each.values()
         elif isinstance(each, list | tuple | set | frozenset):

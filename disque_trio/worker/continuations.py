@@ -21,7 +21,15 @@ from disque_trio.client.refusals import (
 from disque_trio.worker import codec, membership, replies, steps
 from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
-from disque_trio.worker.describing import describe, escaped, leaves, name_of, text_of, trace_of
+from disque_trio.worker.describing import (
+    describe,
+    escaped,
+    leaves,
+    name_of,
+    text_of,
+    trace_of,
+    type_and_text,
+)
 from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Reason
 from disque_trio.worker.enqueue import Enqueuer, EnqueueUnknownError
@@ -82,9 +90,11 @@ async def _keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> records.Don
         added = await enqueuer.add(steps.next_request(enqueuer, job, value))
         following = codec.Result(_key(job), next=added.id)
         return await _with_result(enqueuer, job, following, steps.KEEP_S)
+    if isinstance(value, codec.Result):  # of a collector
+        return await _with_result(enqueuer, job, value, steps.KEEP_S)
     outcome = DONE
     if "result_ttl" in job.headers or replies.is_awaited(job.headers):
-        result = _result(job, value)
+        result = _result(enqueuer, job, value)
         if replies.is_awaited(job.headers):
             reply = replies.or_where_it_is(enqueuer, job.headers, result, job.id)
             await replies.add(enqueuer, job.headers, job.copies, reply)
@@ -146,11 +156,24 @@ async def report_progress(enqueuer: Enqueuer, job: Job[Any], percent: float, tex
             job.log.warning("its progress cannot be told to the client that waits: %s", error)
 
 
-def _result(job: Job[Any], value: object) -> codec.Result:
+def _result(enqueuer: Enqueuer, job: Job[Any], value: object) -> codec.Result:
     try:
-        return codec.Result(_key(job), value=codec.part(value, "json"))
+        part = codec.part(value, "json")
     except Exception as error:  # classes of users may write themselves
+        job.log.warning(
+            "it is done, but its result cannot be encoded, so who waits gets an error: %s",
+            type_and_text(error),
+        )
         return _failure(job, error)
+    task = enqueuer.app and enqueuer.app.find_task(job.task)
+    if task and (change := task.arguments.first_change(value, part)):
+        job.log.warning(
+            "its result, and maybe those of later jobs of %s, do not arrive as they are: %s; "
+            "annotate the function with its type",
+            job.task,
+            change,
+        )
+    return codec.Result(_key(job), value=part)
 
 
 def _failure(job: Job[Any], error: BaseException) -> codec.Result:

@@ -134,6 +134,7 @@ class Call(Generic[R_co]):
     def __or__(self, following: Any) -> Any:
         """Make a chain: when this call is done, the other one is added. An open call takes what
         this one returns, which type checkers check."""
+        check_call(following)
         one = attrs.evolve(following, then=())
         if one.definition.options.headers:
             raise ValueError(
@@ -181,6 +182,12 @@ class Call(Generic[R_co]):
             is_open=self.is_open,
             once=runtime().new_key() if options.key else "",
         )
+
+
+def check_call(value: object) -> None:
+    """Raises `ValueError` for what is no `Call`."""
+    if not isinstance(value, Call):
+        raise ValueError(f"{shown(value)} is no call: write task.call(…)")
 
 
 if TYPE_CHECKING:
@@ -535,6 +542,7 @@ class Enqueuer:
 
     def request(self, call: Call[R_co]) -> Request[R_co]:
         """The ADDJOB of a call. Raises `NotEncodableError` or `ValueError`."""
+        check_call(call)
         options, name = call.options(), call.definition.name
         if call.is_open:
             raise ValueError(f"{name}: `partial` is for later steps of a chain")

@@ -19,7 +19,7 @@ from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec, notes, snoozing
 from disque_trio.worker.context import Job, NoJobError, current_job
 from disque_trio.worker.decoding import PATIENCE_S
-from disque_trio.worker.describing import describe
+from disque_trio.worker.describing import describe, type_and_text
 from disque_trio.worker.engine.records import Reason
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import as_coded
@@ -121,8 +121,11 @@ _STILL_OURS: Final = (Reason.SHUTDOWN, Reason.TOO_LONG)
 
 
 def _written(checkpoint: object) -> bytes:
-    """Raises `Dead` for more than nodes are to keep, and one of `codec.BAD_INPUT`."""
-    body = codec.write(checkpoint, "json")
+    """Raises `Dead` for what nodes cannot keep: it would be the same in each attempt."""
+    try:
+        body = codec.write(checkpoint, "json")
+    except Exception as error:  # values of users may raise anything
+        raise Dead(f"a checkpoint cannot be encoded: {type_and_text(error)}") from error
     if len(body) > MAX_CHECKPOINT:
         raise Dead(
             f"a checkpoint has {counted(len(body), 'byte')} as JSON, "

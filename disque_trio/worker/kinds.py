@@ -128,6 +128,10 @@ OF_APP: Final[Mapping[str, Kind]] = {
     "max_decoded": whole(1),
     "executors": (_are_executors, "executors by new names: a number of threads, or run(…)"),
     "id": TEXT,
+    "deadline": (
+        lambda value: is_whole(value) and value > 0,
+        "a whole number of seconds, 1 or more",
+    ),
 }
 """Other arguments of an app and of its methods."""
 

@@ -1,6 +1,7 @@
 """What clients learn of the end of a job: a result for the client that waits, as a job in its
 queue, and one for everybody, which nodes keep with the acknowledgement."""
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
@@ -22,6 +23,8 @@ from disque_trio.worker.results import QUEUES
 RETRY_S: Final = 60
 """A result whose delivery was lost is delivered again so long after."""
 _TTL_S: Final = 600
+
+_log: Final = logging.getLogger("disque_trio.worker.jobs")
 
 
 def is_awaited(headers: Mapping[str, Any]) -> bool:
@@ -52,19 +55,24 @@ async def kept_body(enqueuer: Enqueuer, headers: Mapping[str, Any], result: code
             found = await anyio.to_thread.run_sync(encode, abandon_on_cancel=True)
         if len(found) <= enqueuer.max_body:
             return found
-    return _body_of(enqueuer, names, result, body)
+    return _body_of(enqueuer, headers, result, body)
 
 
 def _body_of(
-    enqueuer: Enqueuer, names: object, result: codec.Result, body: bytes | None = None
+    enqueuer: Enqueuer,
+    headers: Mapping[str, Any],
+    result: codec.Result,
+    body: bytes | None = None,
 ) -> bytes:
     """The result, or why there is none."""
     body = codec.write(result, "json") if body is None else body
     if len(body) > enqueuer.max_body:
         text = f"the result has {counted(len(body), 'byte')}, of {enqueuer.max_body:,} at most"
+        if result.task or not kept_s(headers):  # once, if nodes keep it as well
+            _log.warning("%s is done, but who waits gets an error: %s", result.key, text)
         too_large = {"type": "TooLargeError", "text": text}
         body = codec.write(codec.Result(result.key, error=too_large, task=result.task), "json")
-    return enqueuer.codecs.encode_result(names, result.key, body)
+    return enqueuer.codecs.encode_result(headers.get("reply_codecs"), result.key, body)
 
 
 def or_where_it_is(
@@ -82,7 +90,7 @@ async def add(
     enqueuer: Enqueuer, headers: Mapping[str, Any], copies: Copies, result: codec.Result
 ) -> None:
     """Add a result for the client that these headers name. Raises `DisqueError`."""
-    body = _body_of(enqueuer, headers.get("reply_codecs"), result)
+    body = _body_of(enqueuer, headers, result)
     ttl = max(number(headers, "result_ttl") or _TTL_S, 2)
     command = commands.addjob(
         headers["reply_to"],
@@ -96,10 +104,10 @@ async def add(
 
 
 async def send_failure(
-    enqueuer: Enqueuer, headers: Mapping[str, Any], copies: Copies, kind: str, text: str
+    enqueuer: Enqueuer, headers: Mapping[str, Any], copies: Copies, result: codec.Result
 ) -> None:
     """Tell the client that these headers name, if any, that it waits in vain. Raises
     `DisqueError`."""
     if is_awaited(headers):
-        error = {"type": kind, "text": text}
-        await add(enqueuer, headers, copies, codec.Result(key_of(headers, ""), error=error))
+        key = key_of(headers, result.key)
+        await add(enqueuer, headers, copies, codec.Result(key, error=result.error))

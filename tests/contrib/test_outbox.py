@@ -158,6 +158,49 @@ def test_what_nodes_refuse_stays_and_is_tried_later(disque_inline: Inline, shop:
     assert shop.rows() == []
 
 
+@pytest.mark.parametrize("refused", [1, relays.AT_ONCE])
+def test_what_nodes_refuse_does_not_end_a_drain(
+    disque_inline: Inline, shop: Shop, refused: int
+) -> None:
+    shop.app.tasks["pay"].using(queue="full").blocking.enqueue(0)
+    shop.place(*range(refused), queue="full", maxlen=1)
+    shop.place(*range(300))
+
+    assert shop.relay.drain() == 300
+    assert len(disque_inline.jobs()) == 301
+    assert [row.attempts for row in shop.rows()] == [1] * refused
+
+
+@pytest.mark.parametrize(
+    ("steps", "pauses"),
+    [
+        ([(relays.AT_ONCE - 1, 1)], []),
+        ([(0, relays.AT_ONCE)] * 2, [relays.POLL_S] * 2),
+        ([(1, 1)], [relays.POLL_S]),
+        ([(0, 1)] * 2, [1.0, 2.0]),
+    ],
+    ids=["a full batch", "all of it refused", "less", "less, all refused"],
+)
+def test_a_relay_pauses_only_where_no_more_is_due_or_nothing_is_added(
+    shop: Shop,
+    monkeypatch: pytest.MonkeyPatch,
+    steps: list[tuple[int, int]],
+    pauses: list[float],
+) -> None:
+    waits, left = list[float](), [*steps, (0, 0)]
+
+    def step(_: Relay) -> tuple[int, int]:
+        if len(left) == 1:
+            shop.relay.stop()
+        return left.pop(0)
+
+    monkeypatch.setattr(Relay, "step", step)
+    monkeypatch.setattr(shop.relay._stopped, "wait", waits.append)
+    shop.relay.run()
+
+    assert waits[:-1] == pauses
+
+
 def test_pauses_of_a_row_grow_to_five_minutes() -> None:
     row = Row(
         key="k", task="t", queue="q", body=b"", options="{}", created_at=0, due_at=0, attempts=99
@@ -277,6 +320,11 @@ async def test_the_result_of_a_job_of_an_outbox_is_kept_by_nodes_and_sent_to_nob
 def test_what_cannot_be_added_is_refused_in_the_transaction(shop: Shop) -> None:
     with pytest.raises(NotEncodableError):
         shop.place("x")  # type: ignore[arg-type]
+    with (
+        pytest.raises(ValueError, match="'x' is no call: write task"),
+        shop.engine.begin() as it,
+    ):
+        shop.outbox.add(it, "x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="key has more than 255"):
         shop.place(1, key="k" * 256)
     with pytest.raises(TooLargeError):

@@ -80,14 +80,17 @@ def test_what_no_node_accepts_stays(disque_inline: Inline, table: Any) -> None:
     assert row.next_at > disque_inline.now
 
 
-def test_a_task_of_django_is_a_row_of_the_transaction(disque_inline: Inline, table: Any) -> None:
+@pytest.mark.parametrize("dot", [":", "."])
+def test_a_task_of_django_is_a_row_of_the_transaction(
+    disque_inline: Inline, table: Any, dot: str
+) -> None:
     with transaction.atomic():
         result = greet.enqueue("ada")
         assert disque_inline.jobs() == []
     assert table.get().key == result.id
 
     out = StringIO()
-    name = "disque_trio.contrib.django.worker.outbox"
+    name = f"disque_trio.contrib.django.worker{dot}outbox"
     call_command("disque_outbox", "--once", "--app", name, stdout=out)
 
     assert out.getvalue() == "1 job added\n"
@@ -95,7 +98,7 @@ def test_a_task_of_django_is_a_row_of_the_transaction(disque_inline: Inline, tab
     assert seen == ["ada"]
 
 
-@pytest.mark.parametrize("name", ["nothing.at_all", "os.path"])
+@pytest.mark.parametrize("name", ["nothing.at_all", "nothing:at_all", "os.path", "os:path"])
 def test_the_command_needs_an_app(name: str) -> None:
     with pytest.raises(CommandError, match="--app"):
         call_command("disque_outbox", "--app", name)

@@ -16,6 +16,7 @@ from disque_trio.worker import (
     Cancel,
     Dead,
     Fixed,
+    JobFailedError,
     NotEncodableError,
     NotOpenError,
     Retry,
@@ -430,6 +431,32 @@ def test_the_steps_of_a_chain_follow_and_its_result_is_the_last(
         assert await chain.result() == 4
 
     run(kind, story)
+
+
+def test_a_result_is_what_arrives_where_it_is_waited_for(disque_inline: Inline) -> None:
+    own = App()
+
+    @own.task(name="keys", queue="q", result_ttl=60)
+    def keys() -> Any:
+        return {1: b"x"}
+
+    @own.task(name="wrong", queue="q", result_ttl=60)
+    def wrong() -> int:
+        return "text"  # type: ignore[return-value]
+
+    @own.task(name="thing", queue="q", result_ttl=60)
+    def thing() -> object:
+        return object()
+
+    for task in (keys, wrong, thing):
+        task.blocking.enqueue()
+    arrived, *others = disque_inline.blocking.run_all(own)
+
+    assert (arrived.result, arrived.error) == ({"1": "eA=="}, None)
+    assert [(each.end, each.result) for each in others] == [("done", None)] * 2
+    assert "its result does not fit: Expected `int`, got `str`" in str(others[0].error)
+    assert "a value of type object cannot be encoded" in str(others[1].error)
+    assert all(isinstance(each.error, JobFailedError) for each in others)
 
 
 def test_what_follows_a_batch_is_run_when_all_are_done(

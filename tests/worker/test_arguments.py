@@ -185,7 +185,7 @@ def test_whatever_a_type_raises_is_a_reason() -> None:
         ((), "t: missing a required argument: 'a'"),
         (("x",), "t: argument a: Expected `int`, got `str`"),
         ((1, "b", ["x"]), "t: argument c: Expected `int`, got `str`"),
-        ((object(),), "t: argument a: a object cannot be written"),
+        ((object(),), "t: argument a: a value of type object cannot be encoded"),
     ],
 )
 def test_what_does_not_fit_is_not_added(args: tuple[Any, ...], reason: str) -> None:

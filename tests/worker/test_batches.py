@@ -9,8 +9,18 @@ import pytest
 import trio
 
 from disque_trio.client import DisqueError
+from disque_trio.client.records import KeyHolder
 from disque_trio.statemachine.base import Failure, Reply
-from disque_trio.worker import App, Batch, BatchFailedError, Enqueued
+from disque_trio.testing.inline.kit import Inline
+from disque_trio.worker import (
+    App,
+    Batch,
+    BatchFailedError,
+    Dead,
+    Enqueued,
+    NotOpenError,
+    batch_collector,
+)
 from disque_trio.worker.engine.records import Done, Outcome
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
 from tests.client.fakenode import Answer, FakeNode, fake_node
@@ -112,6 +122,7 @@ def collected(
     until: float = 2e9,
     shown: Reply = None,
     if_failed: str = "run",
+    own: dict[str, Any] | None = None,
     **headers: Any,
 ) -> tuple[Outcome, list[tuple[str, Any]]]:
     """What a collector makes of these tokens, and which jobs it has added and acknowledged."""
@@ -127,7 +138,9 @@ def collected(
     with fake_node(answers) as node:
         kwargs = {"batch": "b", "size": size, "then": THEN, "headers": headers, "until": until}
         kwargs["if_failed"] = if_failed
-        what = body("disque-trio.collect", kwargs=kwargs, key="b", headers={"snoozes": 2})
+        what = body(
+            "disque-trio.collect", kwargs=kwargs, key="b", headers={"snoozes": 2, **(own or {})}
+        )
         end = outcome(app_at(node)[0], what, queue=b"web")
         told: list[tuple[str, Any]] = []
         for name, *words in node.requests:
@@ -181,6 +194,7 @@ def test_one_token_is_given_back() -> None:
     assert [where for where, _ in told] == ["RELEASE", "web"]
 
 
+HOLDER: Reply = [b"id", b"D-1", b"state", b"queued", b"nodes", [], b"queued-at", []]
 ROSTER = given(9, b'{"jobs":[[0,{"id":"D-0"}],[2,{"id":""}]]}')
 
 
@@ -208,9 +222,7 @@ def test_what_follows_a_part_of_a_batch_is_not_added() -> None:
 
 
 def test_a_collector_whose_twin_has_finished_ends() -> None:
-    holder: Reply = [b"id", b"D-1", b"state", b"queued", b"nodes", [], b"queued-at", []]
-
-    assert collected(shown=holder) == (Done(), [])
+    assert collected(shown=HOLDER) == (Done(), [])
 
 
 @pytest.mark.parametrize("shown", [None, Failure(b"ERR unknown command")])
@@ -218,6 +230,62 @@ def test_without_tokens_it_looks_again(shown: Reply) -> None:
     _, [(_, again)] = collected(shown=shown)
 
     assert again["headers"]["snoozes"] == 3
+
+
+async def test_what_follows_has_its_result_in_any_process(disque_inline: Inline) -> None:
+    app = App()
+
+    @app.task(name="double", queue="q", result_ttl=60)
+    async def double(number: int) -> int:
+        return 2 * number
+
+    @app.task(name="fail", queue="q")
+    async def fail() -> int:
+        raise Dead("no")
+
+    async with app:
+        for then in (double.call(2), double.call(1) | double.partial()):
+            batch = await app.batch([double.call(1)], then)
+            assert batch.then is not None
+            await disque_inline.run_all(app)
+            assert await app.result(batch.then.id, 10) == 4
+            assert batch.then.blocking.result(10) == 4
+            assert batch.then.task == "double"
+
+        batch = await app.batch([fail.call()], double.call(2), if_failed="skip")
+        assert batch.then is not None
+        await disque_inline.run_all(app, may_die=True)
+        with pytest.raises(JobFailedError, match="1 of 1 member failed"):
+            await app.result(batch.then.id, 10)
+
+
+async def test_what_follows_without_a_result_names_its_task(disque_inline: Inline) -> None:
+    app = App()
+
+    @app.task(name="mute", queue="q")
+    async def mute() -> None: ...
+
+    async with app:
+        batch: Batch[None] = await app.batch([], mute.call())
+        assert batch.then is not None
+        with pytest.raises(NotOpenError, match="of mute sends no result: give the task result_ttl"):
+            await batch.then.result()
+
+
+@pytest.mark.parametrize("id", ["D-7", None])
+def test_a_collector_whose_twin_has_finished_finds_what_follows(
+    monkeypatch: pytest.MonkeyPatch, id: str | None
+) -> None:
+    async def key_holder(_: Any, place: Any) -> KeyHolder | None:
+        assert place[0] == "web"
+        return None if id is None else KeyHolder(id=id, state="queued", nodes=(), queued_at=())
+
+    monkeypatch.setattr(batch_collector, "key_holder", key_holder)
+    end, _ = collected(shown=HOLDER, own={"result_ttl": 60})
+
+    assert isinstance(end, Done)
+    kept = json.loads(end.result or b"")
+    assert (kept.get("next"), "error" in kept) == (id, id is None)
 
 
 def test_what_is_no_token_counts_for_nothing() -> None:
@@ -262,6 +330,41 @@ async def test_what_is_missing_and_what_has_failed_is_told(autojump_clock: objec
     assert raised.value.failed == {"k2": failure, "2": refusal}
     assert str(BatchFailedError(["k3"], {})) == "1 job has reported no result in time"
     assert str(BatchFailedError([], {"k2": failure})) == "1 job has failed"
+
+
+async def test_an_error_of_a_member_is_raised_in_no_group(autojump_clock: object) -> None:
+    error = NotOpenError("closed")
+
+    with pytest.raises(NotOpenError) as raised:
+        await Batch("b", [job("k1", 1), job("k2", error), job("k3", error)]).wait()
+
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("deadline", [-5, 0, 0.5, True, "x"])
+@pytest.mark.parametrize("is_followed", [True, False])
+async def test_a_deadline_is_a_whole_number_of_seconds(deadline: Any, is_followed: bool) -> None:
+    app, resize, publish = app_at(FakeNode({}, port=7711))
+
+    async with app:
+        with pytest.raises(ValueError, match=f"deadline={deadline!r} must be a whole number of s"):
+            await app.batch(
+                [resize.call(1)], publish.call("a") if is_followed else None, deadline=deadline
+            )
+
+
+@pytest.mark.parametrize(
+    ("calls", "then"), [(["x"], None), (["x"], "good"), (["good"], "x"), (["good", None], None)]
+)
+async def test_members_and_what_follows_are_calls(calls: list[Any], then: Any) -> None:
+    with node_that_adds() as node:
+        app, resize, publish = app_at(node)
+        made = [resize.call(1) if each == "good" else each for each in calls]
+        async with app:
+            with pytest.raises(ValueError, match=r"('x'|None) is no call: write task\.call"):
+                await app.batch(made, publish.call("a") if then == "good" else then)
+
+        assert added(node) == []
 
 
 async def test_what_to_do_about_failures_is_one_of_two() -> None:

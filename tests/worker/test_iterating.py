@@ -137,6 +137,28 @@ async def test_a_job_that_is_short_keeps_no_checkpoint(disque_inline: Inline) ->
         assert list((await app.client.jscan(queue=NOTES)).items) == []
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "why"),
+    [
+        (object(), "TypeError: a value of type object cannot be encoded"),
+        (float("nan"), "NotInJSONError: JSON has no nan: None or a text can be sent"),
+        ({(1, 2): 3}, "NotInJSONError: JSON has no keys of type tuple"),
+    ],
+)
+async def test_a_job_whose_checkpoint_cannot_be_encoded_is_dead_at_once(
+    disque_inline: Inline, checkpoint: object, why: str
+) -> None:
+    own = App(form="msgpack")
+
+    @own.task(name="yields", queue="q")
+    async def yields() -> AsyncIterator[object]:
+        yield checkpoint
+
+    yields.blocking.enqueue()
+    [ran] = await disque_inline.run_all(own, may_die=True)
+    assert (ran.end, ran.reason) == ("dead", f"a checkpoint cannot be encoded: {why}")
+
+
 async def test_a_checkpoint_is_small(disque_inline: Inline) -> None:
     own = App("disque://127.0.0.1:1")
 

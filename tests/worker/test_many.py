@@ -78,6 +78,17 @@ def test_a_call_that_cannot_be_added_has_its_error_and_the_others_are_added(
         talk(kind, app, conversation)
 
 
+def test_what_is_no_call_is_named() -> None:
+    with node_that_adds() as node:
+        app, task = app_with(node)
+        wrong: Any = "x"
+        [error] = app.blocking.enqueue_many([wrong])
+
+        assert "'x' is no call: write task.call(…)" in str(error)
+        with pytest.raises(ValueError, match="'x' is no call"):
+            task.call("a") | "x"
+
+
 @kinds
 @pytest.mark.parametrize("raised", [RuntimeError("no"), UnsayableError()])
 def test_a_hook_that_raises_costs_its_job_only(kind: str, raised: Exception) -> None:

@@ -14,6 +14,7 @@ from disque_trio.client.nodes import Nodes, NoNodeError
 from disque_trio.client.records import Job
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.statemachine.base import Failure
+from disque_trio.testing.inline.kit import Inline
 from disque_trio.worker import (
     App,
     Cancel,
@@ -95,12 +96,60 @@ def test_the_last_attempt_is_told_and_no_other() -> None:
     ("value", "kind"), [("x" * 3000, "TooLargeError"), (object(), "TypeError")]
 )
 def test_a_result_that_no_body_holds_fails_the_result_and_not_the_job(
-    value: object, kind: str
+    value: object, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     found, [(_, told, _)] = ends(lambda: value)
 
     assert found == records.Done()
     assert told["error"]["type"] == kind
+    [warning] = [each for each in caplog.messages if "who waits gets an error" in each]
+    assert ("cannot be encoded" in warning) == (kind == "TypeError")
+
+
+@pytest.mark.parametrize(
+    ("value", "change"),
+    [
+        (b"\xff", "bytes arrives as str"),
+        ({1: "a"}, "a key of type int arrives as another"),
+        ({"a": [1, None]}, None),
+    ],
+)
+async def test_the_first_result_that_arrives_changed_is_logged(
+    value: object, change: str | None, caplog: pytest.LogCaptureFixture, disque_inline: Inline
+) -> None:
+    app = App(form="msgpack")
+
+    @app.task(name="returns", queue="q", result_ttl=60)
+    def returns() -> Any:
+        return value
+
+    @app.task(name="annotated", queue="q", result_ttl=60)
+    def annotated() -> bytes | dict[int, str]:
+        return value  # type: ignore[return-value]
+
+    for task in (returns, returns, annotated):
+        task.blocking.enqueue()
+    await disque_inline.run_all(app)
+
+    found = [each for each in caplog.messages if "do not arrive as they are" in each]
+    assert len(found) == (change is not None)
+    assert all(change in each for each in found if change)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (float("nan"), "JSON has no nan: None or a text can be sent"),
+        ({(1, 2): 3}, "JSON has no keys of type tuple"),
+        (object(), "a value of type object cannot be encoded"),
+    ],
+)
+def test_why_a_result_cannot_be_encoded_is_no_advice_about_arguments(
+    value: object, why: str
+) -> None:
+    _, [(_, told, _)] = ends(lambda: value)
+
+    assert told["error"]["text"] == why
 
 
 def test_a_result_that_no_node_takes_fails_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,9 +97,10 @@ class Relay:
                     "the outbox cannot be read: %s; again in %.0f s", line_of(error), pause
                 )
             else:
-                is_stuck = failed and not added
+                has_more = added + failed >= AT_ONCE
+                is_stuck = failed and not (added or has_more)
                 pause = min(max(2 * pause, 1.0), 30.0) if is_stuck else self.poll
-                if added >= AT_ONCE:
+                if added and has_more:
                     continue
             self._stopped.wait(pause)
         self.app.blocking.client.close()
@@ -133,17 +134,17 @@ class Relay:
 
     def drain(self) -> int:
         """Add all that is due now; the number of jobs. For tests and for cron."""
-        count = 0
+        now, count = runtime().now(), 0
         while True:
-            added, _ = self.step()
+            added, failed = self.step(now)
             count += added
-            if added < AT_ONCE:
+            if added + failed < AT_ONCE:
                 return count
 
-    def step(self) -> tuple[int, int]:
-        """Add at most `AT_ONCE` jobs: how many were added, and how many no node accepted. Raises
-        what the database raises."""
-        now = runtime().now()
+    def step(self, now: float | None = None) -> tuple[int, int]:
+        """Add at most `AT_ONCE` jobs that are due at `now`: how many were added, and how many no
+        node accepted. Raises what the database raises."""
+        now = runtime().now() if now is None else now
         if self.database.skips_locked():
             with self.database.transaction() as transaction:
                 rows = transaction.rows(AT_ONCE, now, lock=True)

@@ -7,7 +7,7 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker import codec
-from disque_trio.worker.enqueue import Call, Enqueuer, Request, addjob
+from disque_trio.worker.enqueue import Call, Enqueuer, Request, addjob, check_call
 from disque_trio.worker.options import Options, without_own
 from disque_trio.worker.runtime import runtime
 
@@ -55,6 +55,7 @@ def rows_of(calls: Iterable[Call[Any]]) -> list[Row]:
     for long names. Results with `result_ttl` are kept by nodes, and sent to nobody."""
     found = []
     for call in calls:
+        check_call(call)
         enqueuer, options = call.enqueuer, call.options()
         last: Call[Any] = call.then[-1] if call.then else call
         result_ttl = last.definition.options.result_ttl

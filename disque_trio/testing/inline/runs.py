@@ -13,7 +13,9 @@ from anyio.abc import TaskGroup
 from disque_trio.client.errors import DisqueError
 from disque_trio.statemachine.base import Reply
 from disque_trio.testing.inline.node import HOST, MemoryNode
+from disque_trio.worker import codec
 from disque_trio.worker.app import App
+from disque_trio.worker.batches import COLLECT
 from disque_trio.worker.context import Job
 from disque_trio.worker.describing import leaves
 from disque_trio.worker.engine import words
@@ -56,8 +58,9 @@ class Ran:
     attempt: int
     end: End
     result: Any = None
+    """What the handler has returned; with `result_ttl`, as it arrives where it is waited for."""
     error: BaseException | None = None
-    """What the handler has raised."""
+    """What the handler has raised; of one that is done, why its result does not arrive."""
     after: float | None = None
     """When it is tried again, in seconds, if the task's policy says so."""
     reason: str = ""
@@ -227,18 +230,33 @@ class Runner:
 
     def _ran(self, start: Start, outcome: Outcome) -> Ran:
         job, error = self.seen.job, self.seen.error
+        end = _end_of(outcome, error) if job else _end_unrun(outcome)
+        result = self.seen.result
+        if isinstance(outcome, Done) and outcome.result is not None and end == "done":
+            try:
+                result = self._arriving(outcome.result)
+            except DisqueError as failed:
+                result, error = None, failed
         after = outcome.delay if isinstance(outcome, Retry) else None
         return Ran(
             task=job.task if job else "",
             queue=start.queue.decode(errors="surrogateescape"),
             key=job.key if job else None,
             attempt=job.attempt if job else start.nacks + 1,
-            end=_end_of(outcome, error) if job else _end_unrun(outcome),
-            result=self.seen.result,
+            end=end,
+            result=result,
             error=error,
             after=None if after is None else after / SECOND,
             reason=outcome.reason.decode(errors="replace") if isinstance(outcome, Dead) else "",
         )
+
+    def _arriving(self, body: bytes) -> Any:
+        """What a client reads of the result that nodes keep. Raises `DisqueError`."""
+        enqueuer = self.app._enqueuer
+        found = codec.read_result(enqueuer.codecs.decoded(body))
+        if found.next:
+            return None if found.task == COLLECT else self.seen.result
+        return enqueuer.read_kept(found)
 
 
 def _end_unrun(outcome: Outcome) -> End:

@@ -11,9 +11,10 @@ from disque_trio.terminal.counting import counted
 from disque_trio.worker import checks, codec, steps
 from disque_trio.worker.codec import FlowStep, Step
 from disque_trio.worker.copies import Copies
-from disque_trio.worker.enqueue import Call, Enqueuer, Request, step_options
+from disque_trio.worker.enqueue import Call, Enqueuer, Request, check_call, step_options
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.flows.handles import EnqueuedFlow, Planned
+from disque_trio.worker.kinds import OF_APP, check_kinds
 from disque_trio.worker.options import CARRIED, Options, Place, place_of
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.tokens import LEASE_S, SPARE_S, TOKENS
@@ -47,11 +48,7 @@ class Flow:
     _calls: list[tuple[Call[Any], list[int], bool]] = attrs.field(init=False, factory=list)
 
     def __attrs_post_init__(self) -> None:
-        if not checks.is_whole(self._deadline) or self._deadline <= 0:
-            raise ValueError(
-                f"deadline={checks.shown(self._deadline)} must be a whole number of seconds, "
-                "1 or more"
-            )
+        check_kinds({"deadline": self._deadline}, OF_APP)
         if self._queue is not None:
             Options(queue=self._queue)
 
@@ -61,12 +58,13 @@ class Flow:
         """Add a member: a call, or a chain. It runs when all members in `after` are done; they have
         been added to this flow before, so no member can wait for itself. With `parents` its handler
         finds the ids of their jobs in `Job.parents`, 100 at most. Raises `ValueError`."""
-        if not isinstance(call, Call):
-            raise ValueError(f"{checks.shown(call)} is no call: write task.call(…)")
+        check_call(call)
         if len(self._members) >= MOST_MEMBERS:
             raise ValueError(f"a flow has {MOST_MEMBERS} members at most; let one add another flow")
         if call.is_open:
             raise ValueError(f"{call.name}: `partial` is for later steps of a chain")
+        if isinstance(after, FlowMember):
+            raise ValueError(f"{call.name}: after={checks.shown(after)} must be a list of members")
         before = list(dict.fromkeys(self._place(each, call.name) for each in after))
         if parents and len(before) > MOST_PARENTS:
             raise ValueError(

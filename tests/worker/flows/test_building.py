@@ -92,6 +92,10 @@ def too_many_parents(app: App[None], flow: Flow) -> None:
         (too_many_parents, "parents=True with 101 members in after.*room for 100"),
         (lambda app, flow: flow.add(app.tasks["t"].partial()), "`partial` is for later steps"),
         (lambda app, flow: flow.add(app.tasks["t"]), "is no call: write task.call"),
+        (
+            lambda app, flow: flow.add(app.tasks["t"].call(1), flow.add(app.tasks["t"].call(1))),
+            r"t: after=FlowMember\(place=0, task='t'\) must be a list of members",
+        ),
         (lambda app, _: app.flow(deadline=0), "deadline=0 must be a whole number"),
         (lambda app, _: app.flow(queue=""), "queue is empty"),
     ],

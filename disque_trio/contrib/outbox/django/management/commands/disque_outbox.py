@@ -19,8 +19,8 @@ class Command(BaseCommand):
         """Whose jobs, and where they are."""
         parser.add_argument(
             "--app",
-            default="disque_trio.contrib.django.worker.app",
-            help="the App, as module.name (default: that of TASKS)",
+            default="disque_trio.contrib.django.worker:app",
+            help="the App, as module:name (default: that of TASKS)",
         )
         parser.add_argument("--database", default="default", help="of DATABASES (default)")
         parser.add_argument("--once", action="store_true", help="add what is due, then end")
@@ -28,7 +28,7 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **options: Any) -> None:
         """Run it."""
         try:
-            app = import_string(options["app"])
+            app = import_string(options["app"].replace(":", "."))
         except ImportError as error:
             raise CommandError(f"--app {options['app']}: {error}") from error
         if not isinstance(app, App):
