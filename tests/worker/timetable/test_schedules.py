@@ -203,7 +203,7 @@ async def test_a_hook_refuses_a_run_and_a_tick(app: App[None]) -> None:
     ("form", "headers", "why"),
     [
         ("msgpack", {"raw": b"x"}, r"its headers are kept as JSON: at \['raw'\]: bytes arrives as"),
-        ("json", {"what": object()}, "its headers: a object cannot be written to a body"),
+        ("json", {"what": object()}, "its headers: a value of type object cannot be encoded"),
     ],
 )
 async def test_headers_that_no_record_keeps_are_refused(
