@@ -18,7 +18,6 @@ from disque_trio.observe.queue_counts import (
     BEHIND_S,
     QueueCounts,
     age_of,
-    has_workers,
     until_restored,
     waits_for,
 )
@@ -260,7 +259,7 @@ def _behind(
             kind, more = _STOPPED, _sides(counts, name, names)
         elif limits := waits_for(parts):
             kind, more = _LIMITED, str(limits)
-        elif has_workers(each):
+        elif counts.has_takers(name):
             kind = _SLOW
         elif any(one.stats.pause == "in" for one in each):
             kind, more = _CLOSED, _sides(counts, name, names)

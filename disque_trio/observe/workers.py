@@ -28,6 +28,8 @@ _CROWD: Final = 2000
 """A node with more connections is not asked for them: the answer would hold it up."""
 _ENDING: Final = ("draining", "aborting", "stopped")
 """States of a worker that is about to end."""
+_TAKING: Final = ("starting", "running")
+"""States of a worker that takes jobs."""
 
 
 @attrs.define
@@ -126,6 +128,12 @@ def _row(followed: Followed, now: float) -> Json:
         "taken_s": followed.taken_s,
         "rss": report.rss_bytes,
     }
+
+
+def served(workers: Sequence[KnownWorker]) -> frozenset[str]:
+    """The queues of those that take jobs."""
+    taking = [each.report for each in workers if each.state in _TAKING]
+    return frozenset(name for report in taking for name in report.queues)
 
 
 def _state(beat_s: float, *, is_gone: bool) -> str:

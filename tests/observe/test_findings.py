@@ -16,6 +16,7 @@ from disque_trio.observe.queue_counts import QueueCounts
 from disque_trio.observe.queue_stats import NOTHING, Stats, parsed
 from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.top_k import MOST
+from disque_trio.observe.workers import served
 from disque_trio.worker.operating.admin import KnownWorker
 from tests.observe import clusters
 from tests.observe.clusters import cluster, line
@@ -95,6 +96,21 @@ def test_a_queue_whose_workers_run_long_jobs_is_not_one_that_nobody_takes() -> N
     seen._note("mail", "n2", NOTHING._replace(leased=2), 0.0)
 
     assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min; its workers do not keep up']
+
+
+@pytest.mark.parametrize(
+    ("state", "age_s", "kind"),
+    [("running", 1.0, "slow"), ("quiet", 1.0, "unattended"), ("running", 60.0, "unattended")],
+)
+def test_a_queue_of_a_worker_that_is_busy_elsewhere_is_not_one_that_nobody_takes(
+    state: str, age_s: float, kind: str
+) -> None:
+    seen = counts()
+    seen._note("ma\udcffil", "n1", behind(), 0.0)
+    busy = attrs.evolve(worker(state=state, queues=["other", "ma\\xffil"]), age_s=age_s)
+    seen.served = served([busy])
+
+    assert [each.kind for each in findings([], seen)] == [kind]
 
 
 @pytest.mark.parametrize(

@@ -376,6 +376,25 @@ async def test_workers_are_judged_by_their_last_sign_of_life(nursery: trio.Nurse
     assert worker["state"] == "gone"
 
 
+async def test_a_queue_of_a_busy_worker_is_served(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    await seen.client.addjob("mail", "body", replicate=1)
+    await seen.client.addjob("sms", "body", replicate=1)
+    note = write(Note(control="disque-trio.control.mailer.1", report=REPORT), "json")
+    await seen.client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30)
+    await seen.observer.counts.once()
+
+    rows = (await told(seen, "queues", sort="name"))["rows"]
+    stuck = (await told(seen, "queues", only="stuck"))["rows"]
+
+    assert {row["name"]: (row["takers"], row["served"]) for row in rows} == {
+        "mail": (0, True),
+        "sms": (0, False),
+    }
+    assert [row["name"] for row in stuck] == ["sms"]
+    assert (await told(seen, "queue", name="mail"))["queue"]["served"]
+
+
 async def test_clients_are_listed(nursery: trio.Nursery) -> None:
     seen = await observed(nursery)
 

@@ -59,7 +59,7 @@ NODE: Final = record(
 QUEUE_ROW: Final = record(
     name=TEXT, jobs=WHOLE, where=by_name(WHOLE), age_s=_NUMBERS, in_s=_NUMBERS, out_s=_NUMBERS,
     delayed=_COUNT, delayed_due_s=_NUMBERS, leased=_COUNT, dead=_COUNT, restored=_COUNT,
-    restored_due_s=_NUMBERS, takers=WHOLE, paused=by_name(TEXT), limited=FLAG,
+    restored_due_s=_NUMBERS, takers=WHOLE, served=FLAG, paused=by_name(TEXT), limited=FLAG,
     limits=maybe(
         record(
             text=TEXT, concurrency=WHOLE, rate=WHOLE, rate_per=NUMBER, burst=WHOLE, is_loose=FLAG,

@@ -148,7 +148,7 @@ export function takers(row) {
   const isStuck = row.takers === 0 && row.jobs > 0;
   // Workers that run jobs wait for none.
   const isPaused = Object.values(row.paused ?? {}).some((side) => side === "out" || side === "all");
-  if (isStuck && !isPaused && (row.leased > 0 || row.out_s > 0)) return element("span", { class: "quiet-text", title: "no client waits: workers run its jobs" }, "busy");
+  if (isStuck && !isPaused && row.served) return element("span", { class: "quiet-text", title: "no client waits: workers run its jobs" }, "busy");
   return isStuck
     ? element("span", { class: "warn-text", title: "jobs, and nobody takes them" }, "▲ none")
     : number(row.takers);

@@ -139,6 +139,7 @@ def queue_row(name: str, jobs: int = 0, **others: object) -> Said:
         "leased": 14,
         "dead": 0,
         "takers": 48,
+        "served": True,
         "paused": {},
         "limits": None,
         "limited": False,

@@ -227,7 +227,7 @@ async def test_a_queue_whose_workers_are_all_busy_is_not_one_that_nobody_takes(
 ) -> None:
     rows = [
         scene.queue_row("served", 10, takers=0),
-        scene.queue_row("stuck", 10, takers=0, leased=0, out_s=0),
+        scene.queue_row("stuck", 10, takers=0, served=False),
         scene.queue_row("stopped", 10, takers=0, paused={scene.N2: "out"}),
     ]
     page = {"rows": rows, "total": 3, "page": 0, "pages": 1}
