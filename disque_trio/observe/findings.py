@@ -191,9 +191,8 @@ def of_queues(
     if more > 0:
         have = counted(more, "more queue has", "more queues have")
         what = f"{have} jobs that have waited for a minute or longer"
-        yield warning(
-            "the cluster", what, _ALONE.advice, kind="unattended-more", link="#/queues?sort=age"
-        )
+        advice = _alone(counts.answering()).advice
+        yield warning("the cluster", what, advice, kind="unattended-more", link="#/queues?sort=age")
 
 
 def _report(found: Iterable[tuple[_Kind, list[_Queue]]]) -> Iterator[Finding]:
@@ -226,7 +225,7 @@ def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Findin
         more=queues[0].more,
     )
     stake = sum(each.stake for each in queues)
-    is_old = kind in (_ALONE, _STOPPED, _CLOSED, _SLOW, _LIMITED)
+    is_old = kind not in (_PAUSED, _RESTORED, _DEAD)
     is_one = len(queues) == 1 and kind.operation
     grade = note if kind.is_note else warning
     return grade(
@@ -247,6 +246,7 @@ def _behind(
 ) -> list[tuple[_Kind, list[_Queue]]]:
     """Queues whose jobs wait, by why."""
     now_ms = time.time() * 1000
+    alone = _alone(counts.answering())
     found: dict[str, tuple[_Kind, list[_Queue]]] = {}
     for name in counts.behind.ranks:
         parts = counts.parts[name]
@@ -254,7 +254,7 @@ def _behind(
         jobs, age = sum(one.stats.length for one in each), age_of(parts, now_ms) - slow_s
         if not jobs or age < BEHIND_S or any(one.stats.blocked for one in each):
             continue
-        kind, more = _ALONE, ""
+        kind, more = alone, ""
         if any(one.stats.pause in ("out", "all") for one in each):
             kind, more = _STOPPED, _sides(counts, name, names)
         elif limits := waits_for(parts):
@@ -265,6 +265,21 @@ def _behind(
             kind, more = _CLOSED, _sides(counts, name, names)
         found.setdefault(kind.name, (kind, []))[1].append(_Queue(name, jobs, age, more))
     return list(found.values())
+
+
+def _alone(answering: str) -> _Kind:
+    """A client of a node that does not answer may take what nobody else takes, and is no reason to
+    purge it."""
+    if not answering:
+        return _ALONE
+    so_far = f"as far as {answering} tell"
+    return attrs.evolve(
+        _ALONE,
+        one=f"{{jobs}}, the oldest {{age}}; nobody takes from it, {so_far}",
+        many=f"{{count}} queues that nobody takes, {so_far}, {{jobs}}, the oldest {{age}}",
+        advice="see why the other nodes do not answer, or start workers for these queues",
+        operation="",
+    )
 
 
 def _closed(counts: QueueCounts) -> list[str]:

@@ -1,5 +1,6 @@
 """The queues of all nodes: counted in passes that leave most of a node's time to its clients."""
 
+import math
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.queue_stats import FEW, MANY, NOTHING, SOME, Stats, of_stats, parsed, scan
 from disque_trio.observe.top_k import TopK
 from disque_trio.observe.values import Json, name_fields, readable
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.notes import RESERVED
 
 POINTS: Final = 300
@@ -299,6 +301,21 @@ class QueueCounts:
     def has_any(self) -> bool:
         """Has a node told of its queues, or is there none to tell?"""
         return bool(self._reported)
+
+    @property
+    def uncounted(self) -> list[str]:
+        """Nodes whose queues are in no list and no sum."""
+        return [where for where in self._known() if where not in self._reported]
+
+    def answering(self) -> str:
+        """How many of the nodes tell of their queues now; empty if all of them do."""
+        known = self._known()
+        silent = {*self.uncounted, *self.client.silent}
+        told = sum(where not in silent for where in known)
+        return f"{told} of {counted(len(known), 'node')}" if told < len(known) else ""
+
+    def _known(self) -> list[str]:
+        return list(map(str, self.client.nodes.order(math.inf)))
 
     def totals(self) -> dict[str, int]:
         """Over all queues: `queued`, `leased`, `delayed` and `dead` jobs."""

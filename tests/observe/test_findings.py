@@ -7,7 +7,7 @@ import yaml
 from disque_trio.client.address import Address, Cluster
 from disque_trio.client.records import QueueLimits
 from disque_trio.explain.zones import lacks
-from disque_trio.observe.client import DeadlineClient
+from disque_trio.observe.client import DeadlineClient, Silence
 from disque_trio.observe.cluster import NodeFacts, view_of
 from disque_trio.observe.finding import Level, grouped, warning
 from disque_trio.observe.findings import as_rows, findings
@@ -31,7 +31,8 @@ def behind(**others: object) -> Stats:
 
 
 def counts() -> QueueCounts:
-    return QueueCounts(DeadlineClient(Cluster([Address()])))
+    """Of a cluster of one node, which has told of its queues."""
+    return QueueCounts(DeadlineClient(Cluster([Address()])), reported={str(Address()): None})
 
 
 def told(counts: QueueCounts) -> list[str]:
@@ -96,6 +97,24 @@ def test_a_queue_whose_workers_run_long_jobs_is_not_one_that_nobody_takes() -> N
     seen._note("mail", "n2", NOTHING._replace(leased=2), 0.0)
 
     assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min; its workers do not keep up']
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_what_is_known_of_some_nodes_only_is_no_reason_to_purge(*, is_counted: bool) -> None:
+    other = Address(port=7712)
+    seen = QueueCounts(DeadlineClient(Cluster([Address(), other])))
+    seen._reported = {str(Address()): None, **({str(other): None} if is_counted else {})}
+    seen.client.silent[str(other)] = Silence(0.0, "refused")
+    seen._note("mail", str(Address()), behind(), 0.0)
+
+    (found,) = findings([], seen)
+
+    assert found.kind == "unattended"
+    assert found.what == (
+        "10 jobs, the oldest 3 min; nobody takes from it, as far as 1 of 2 nodes tell"
+    )
+    assert "purge" not in found.advice
+    assert not found.operation
 
 
 @pytest.mark.parametrize(
