@@ -136,6 +136,7 @@ async def _overview(observer: Observer, _args: Json) -> Answer:
         "findings": as_rows(await observer.findings(nodes), len(nodes)),
         "now_ms": round(time.time() * 1000) + survey.clock_ms,
         "is_counting": not observer.counts.is_whole,
+        "uncounted": observer.counts.uncounted,
         "totals": _totals(observer, nodes),
         "nodes": observer.rows(nodes),
         "series": dict(zip(_COLUMNS, map(list, columns), strict=True)),

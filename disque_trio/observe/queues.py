@@ -37,7 +37,13 @@ async def queues(lists: QueueLists, args: Json) -> Json:
     shown = await order.names(page * ROWS, (page + 1) * ROWS)
     await counts.renew(shown)
     rows = [queue_row(counts, name) for name in shown if name in counts.parts]
-    return {"total": order.total, "page": page, "pages": pages, "rows": rows}
+    return {
+        "total": order.total,
+        "page": page,
+        "pages": pages,
+        "rows": rows,
+        "uncounted": counts.uncounted,
+    }
 
 
 async def queue(counts: QueueCounts, args: Json) -> Json:
@@ -53,6 +59,7 @@ async def queue(counts: QueueCounts, args: Json) -> Json:
     points = counts.followed(name, time.time()) if parts else ()
     return {
         "queue": queue_row(counts, name) if parts else None,
+        "uncounted": counts.uncounted,
         "oldest": [job_row(job, with_bodies=with_bodies) for job in oldest],
         "youngest": [job_row(job, with_bodies=with_bodies) for job in youngest],
         "delayed": [job_row(job, with_bodies=with_bodies) for job in delayed],

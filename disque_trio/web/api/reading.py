@@ -149,6 +149,7 @@ async def _queues(api: Any, call: Call) -> Reply:
             "total": data["total"],
             "queues": data["rows"] if data["page"] == (page or 0) else [],
             "next": None if is_last else sealed(data["page"] + 1),
+            "uncounted": data["uncounted"],
             "unreached": data["unreached"],
         }
     )
@@ -264,7 +265,7 @@ ROUTES: Final[Sequence[Route]] = (
         "/overview", "overview", "What is wrong, totals, nodes, and the last minutes.",
         _topic("overview"),
         reply=_answer(
-            cluster=TEXT, findings=many(FINDING), now_ms=NUMBER, is_counting=FLAG,
+            cluster=TEXT, findings=many(FINDING), now_ms=NUMBER, is_counting=FLAG, uncounted=TEXTS,
             totals=by_name(_NUMBERS), nodes=many(NODE), series=by_name(_POINTS),
         ),
     ),
@@ -287,13 +288,13 @@ ROUTES: Final[Sequence[Route]] = (
             ),
             CURSOR,
         ),
-        reply=_answer(total=WHOLE, queues=many(QUEUE_ROW), next=maybe(TEXT)),
+        reply=_answer(total=WHOLE, queues=many(QUEUE_ROW), next=maybe(TEXT), uncounted=TEXTS),
     ),
     _reads(
         "/queues/{queue}", "queue", "One queue, with its oldest, youngest and delayed jobs.",
         _queue, places=(QUEUE,), query=(_BODIES,),
         reply=_answer(
-            queue=QUEUE_ROW, oldest=many(_LISTED_JOB), youngest=many(_LISTED_JOB),
+            queue=QUEUE_ROW, uncounted=TEXTS, oldest=many(_LISTED_JOB), youngest=many(_LISTED_JOB),
             delayed=many(_LISTED_JOB), series=by_name(_POINTS),
         ),
     ),

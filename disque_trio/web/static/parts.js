@@ -98,9 +98,8 @@ export const code = (text, meaning) =>
 export const badge = (text, level = "", title = null) =>
   element("span", { class: `badge ${level}`, title }, text);
 
-// Nodes that did not answer.
-// What that means for what follows can be said, too.
-export function unreached(put, so = "What follows is without it.") {
+// Nodes that did not answer, and what that means for what follows.
+export function unreached(put, so = () => "What follows is without it.") {
   const missing = Object.entries(put?.unreached ?? {});
   if (!missing.length && !put?.error) return null;
   return element(
@@ -108,13 +107,16 @@ export function unreached(put, so = "What follows is without it.") {
     { class: "findings" },
     put.error && element("li", { class: "bad" }, sign("bad"), element("span", {}, sentence(put.error))),
     missing.map(([node, why]) =>
-      element("li", { class: "warn" }, sign("warn"), element("span", {}, "No answer from ", named(nodeName(node)), ": ", sentence(why.replace(/\.$/, "")), ". ", so)),
+      element("li", { class: "warn" }, sign("warn"), element("span", {}, "No answer from ", named(nodeName(node)), ": ", sentence(why.replace(/\.$/, "")), ". ", so(node, put))),
     ),
   );
 }
 
 // Of sums over queues (`observe/queue_counts.py`).
-export const AS_LAST = "Its queues count as they were last, until it has been silent for five minutes.";
+export const asLast = (node, put) =>
+  put.data?.uncounted?.includes(node)
+    ? "Its queues have not been counted: what follows is without them."
+    : "Its queues count as they were last, until it has been silent for five minutes.";
 
 // How much of a whole, as a bar with the figure beside it.
 export function share(part, whole) {

@@ -2,7 +2,7 @@
 
 import { amend, app, nodeName, nodes, redraw } from "./app.js";
 import { element } from "./elements.js";
-import { AS_LAST, badge, buttons, heading, unreached, waiting, where } from "./parts.js";
+import { asLast, badge, buttons, heading, unreached, waiting, where } from "./parts.js";
 import { table } from "./table.js";
 import { offered, ofQueue } from "./operations.js";
 import { viewBar } from "./views.js";
@@ -35,7 +35,7 @@ export const queues = {
     app.actions = offered("queues", {}, "");
     const search = [heading("Queues", counted(put?.data), ...buttons(app.actions)), viewBar("queues"), tools(args)];
     if (!put?.data) return [...search, waiting(put, "their queues")];
-    return [...search, unreached(put, AS_LAST), list(put.data, args, Object.keys(put.unreached ?? {}).length > 0), pager(put.data)];
+    return [...search, unreached(put, asLast), list(put.data, args, Object.keys(put.unreached ?? {}).length > 0), pager(put.data)];
   },
 };
 

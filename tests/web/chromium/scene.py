@@ -85,6 +85,7 @@ def overview(_args: Said) -> Said:
                 "args": {"queue": "mail"},
             },
         ],
+        "uncounted": [],
         "totals": {
             "queued": 41_377,
             "leased": 214,

@@ -97,6 +97,16 @@ async def test_nodes_that_did_not_answer_are_named(tab: Tab, fake: Fake) -> None
     await tab.has("No answer from n3: no answer within 1 s. Its queues count as they were last")
 
 
+async def test_totals_say_which_nodes_they_lack(tab: Tab, fake: Fake) -> None:
+    fake.unreached = {scene.N3: "no answer within 1 s"}
+    overview = scene.overview({}) | {"uncounted": [scene.N3]}
+    fake.topics = {**fake.topics, "overview": lambda _args: overview}
+
+    await opened(tab, fake, "", "n3: no answer within 1 s. Its queues have not been counted")
+
+    await tab.has("queued\n≥ 41,377\nof 2 of 3 nodes", "delayed\n≥ 3,802\nof 2 of 3 nodes")
+
+
 async def test_a_page_of_queues_has_a_hundred_rows_of_a_hundred_thousand(
     tab: Tab, fake: Fake
 ) -> None:
