@@ -196,10 +196,11 @@ function drawn(work) {
     work.stage === "doing"
       ? element("button", { "data-first": true, click: () => stopAll(work) }, "Stop")
       : element("button", { class: "main", "data-first": true, click: close }, "Close");
+  const hasFailed = work.stage === "done" && work.outcomes.some(({ failed }) => failed?.length);
   return [
     ...refusals,
     ...work.outcomes.map(outcome),
-    element("div", { class: "answers" }, answers),
+    element("div", { class: "answers" }, hasFailed && element("button", { click: () => plan(work.actions) }, "Try again"), answers),
   ];
 }
 
