@@ -26,6 +26,11 @@ ON_PASSWORD: Final = "give the password in $DISQUE_AUTH or in the URL: disque://
 WITHOUT_PASSWORD: Final = "give the node the password of the others: CONFIG SET requirepass"
 
 
+def query(*words: str) -> Command[Any]:
+    """A command that changes nothing: it may be repeated, and its outcome is never unknown."""
+    return attrs.evolve(commands.call(*words), is_repeatable=True)
+
+
 @attrs.frozen
 class Silence:
     """Why a node is not asked now."""
@@ -64,7 +69,7 @@ class DeadlineClient(Client):
     async def _ask(self, address: Address, asked: Sequence[Command[Any]]) -> list[Reply]:
         if any(each.wait_s for each in asked):
             return await Client._ask(self, address, asked)
-        name, now = str(address), anyio.current_time()
+        name, now, was_sent = str(address), anyio.current_time(), True
         if silence := self.silent.get(name):
             raise ConnectionFailedError(silence.describe(now))
         try:
@@ -72,10 +77,10 @@ class DeadlineClient(Client):
                 return await Client._exchange(self, address, asked)
         except TimeoutError:
             silence = Silence(now, f"no answer within {self.answer_s:g} s")
-            is_unknown = not all(each.is_repeatable for each in asked)
         except ConnectionFailedError as error:
             silence = silence_of(error, now)
-            is_unknown = isinstance(error, LostError)
+            was_sent = isinstance(error, LostError)
+        is_unknown = was_sent and not all(each.is_repeatable for each in asked)
         self.silent[name] = silence
         # A command that must not be repeated is not sent to the next node.
         raise (LostError if is_unknown else ConnectionFailedError)(silence.reason)

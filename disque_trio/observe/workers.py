@@ -8,8 +8,8 @@ from typing import Final
 import anyio
 import attrs
 
-from disque_trio.client import commands
 from disque_trio.client.address import Address
+from disque_trio.observe.client import query
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import Json, name_fields
 from disque_trio.worker.operating.admin import Admin, KnownWorker
@@ -85,7 +85,7 @@ class Workers:
         known = self.survey.nodes.get(str(node))
         if known is not None and known.view and (known.view.clients or 0) > _CROWD:
             return []
-        reply = unwrap(*await self.survey.client.ask(node, [commands.call("CLIENT", "LIST")]))
+        reply = unwrap(*await self.survey.client.ask(node, [query("CLIENT", "LIST")]))
         text = reply.decode(errors="replace") if isinstance(reply, bytes) else ""
         return [_client(str(node), line) for line in text.splitlines()[:MOST_CLIENTS]]
 

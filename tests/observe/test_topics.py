@@ -197,6 +197,20 @@ async def test_a_command_that_must_not_be_repeated_goes_to_no_other_node(
     await listener.aclose()
 
 
+async def test_a_query_without_an_answer_has_no_unknown_outcome(nursery: trio.Nursery) -> None:
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    mute = Address(port=listener.socket.getsockname()[1])
+    seen = await observed(nursery, 1, mute)
+    seen.client.answer_s = 0.3
+    seen.client.silent.clear()
+
+    with pytest.raises(ConnectionFailedError) as failed:
+        await seen.observer.workers._clients(mute)
+
+    assert str(failed.value) == "no answer within 0.3 s."
+    await listener.aclose()
+
+
 async def test_queues_are_sorted_filtered_and_paged(nursery: trio.Nursery) -> None:
     seen = await observed(nursery)
     adds = [commands.addjob(f"q{n:03}", "body", replicate=1) for n in range(101)]

@@ -4,7 +4,7 @@ import { app } from "./app.js";
 import { element } from "./elements.js";
 import { jobsLink } from "./jobs.js";
 import { ofJob } from "./operations.js";
-import { card, heading, unreached, waiting } from "./parts.js";
+import { card, heading, noneOf, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
 import { UNKNOWN, count, jobLink, named, number, shortJob, span } from "./words.js";
 
@@ -16,9 +16,9 @@ export const tasks = {
     const put = heard.tasks;
     if (!put?.data) return [heading("Tasks"), waiting(put, "how long tasks run")];
     const { tasks: rows, running, window_s: window } = put.data;
-    const times = timesTable(rows, args);
+    const times = timesTable(rows, args, noneOf(put, "No worker has told of a run. Workers report every ten seconds."));
     const timesRows = app.rows;
-    const slowest = runningTable(running);
+    const slowest = runningTable(running, noneOf(put, "Nothing runs now."));
     app.rows = [...timesRows, ...app.rows];
     return [
       heading("Tasks", `${count(rows.length, "task")}, ${count(running.length, "running job")}`, element("a", { href: "#/workers" }, "Workers")),
@@ -41,7 +41,7 @@ export function time(seconds) {
 const share = ({ runs, failures }) =>
   failures ? element("span", { class: "warn-text" }, `${number(failures)} (${Math.max(1, Math.round((100 * failures) / runs))} %)`) : number(failures);
 
-function timesTable(rows, args) {
+function timesTable(rows, args, none) {
   const by = args.sort ?? "p95_s";
   const isDown = args.desc ? args.desc === "true" : by !== "task";
   const order = (a, b) => (by === "task" ? a.task.localeCompare(b.task) : (a[by] ?? 0) - (b[by] ?? 0)) * (isDown ? -1 : 1);
@@ -62,11 +62,11 @@ function timesTable(rows, args) {
       figure("running", "running", number),
       figure("workers", "workers", number, "that ran it"),
     ],
-    none: "No worker has told of a run. Workers report every ten seconds.",
+    none,
   });
 }
 
-function runningTable(rows) {
+function runningTable(rows, none) {
   return table({
     caption: "Jobs that run longest",
     rows,
@@ -79,6 +79,6 @@ function runningTable(rows) {
       { label: "lease left", isNumber: true, cell: ({ lease_s: left }) => (left === null ? "no lease" : time(left)) },
       { label: "worker", class: "names", cell: ({ worker }) => named(worker) },
     ],
-    none: "Nothing runs now.",
+    none,
   });
 }

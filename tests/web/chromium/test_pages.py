@@ -261,6 +261,38 @@ async def test_the_slowest_tasks_and_who_runs_the_slowest_jobs(tab: Tab, fake: F
     await tab.until("location.hash === '#/jobs?task=mail.send'")
 
 
+async def test_what_no_node_answers_is_not_absent(tab: Tab, fake: Fake) -> None:
+    fake.unreached = {scene.N3: "no answer within 1 s"}
+    fake.topics = {
+        **fake.topics,
+        "workers": lambda _args: {"workers": [], "clients": [], "clients_total": 0},
+        "tasks": lambda _args: {"window_s": 600, "tasks": [], "running": []},
+    }
+
+    for page, absent in (("workers", "0 live workers"), ("tasks", "Nothing runs now")):
+        await opened(tab, fake, f"#/{page}", "Not known: no answer from n3.")
+        assert absent not in await tab.text("main")
+
+
+async def test_without_an_answer_each_node_is_named_once(tab: Tab, fake: Fake) -> None:
+    why = "not heard for 21 s: no answer within 1 s"
+    silent = [each | {"state": "silent", "why": why} for each in scene.nodes()]
+    overview = scene.overview({}) | {"nodes": silent}
+    fake.topics = {**fake.topics, "overview": lambda _args: overview}
+    topics = ("jobs", "workers", "tasks", "later")
+    fake.errors |= dict.fromkeys(topics, f"no node could do it: {why}; {why}; {why}")
+
+    for page in topics:
+        await opened(tab, fake, f"#/{page}", f"No answer from n1: {why}")
+        lines = await tab.run(
+            "[...document.querySelectorAll('main .findings .bad')].map((li) => li.innerText)"
+        )
+        assert [line.split("No answer ")[1] for line in lines] == [
+            f"from {name}: {why}" for name in ("n1", "n2", "n3")
+        ]
+        assert "no node could do it" not in await tab.text("main")
+
+
 async def test_pages_are_drawn_while_the_overview_has_no_answer(tab: Tab, fake: Fake) -> None:
     fake.errors["overview"] = "no node has told it yet"
 
