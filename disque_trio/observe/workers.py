@@ -172,6 +172,9 @@ def task_rows(workers: Sequence[KnownWorker]) -> list[Json]:
     reports = [each.report for each in workers]
     times = merged(each for report in reports for each in report.tasks)
     runs = Counter(job.task for report in reports for job in report.jobs if job.task)
+    longest: dict[str, float] = {}
+    for job in (job for report in reports for job in report.jobs if job.task):
+        longest[job.task] = max(job.age_s, longest.get(job.task, 0.0))
     for task in runs:
         times.setdefault(task, TaskTimes(task=task))
     rows = [
@@ -182,11 +185,17 @@ def task_rows(workers: Sequence[KnownWorker]) -> list[Json]:
             "mean_s": each.seconds / each.runs if each.runs else None,
             **{name: each.quantile(share) for name, share in QUANTILES.items()},
             "running": runs[each.task],
+            "longest_s": longest.get(each.task),
             "workers": sum(each.task in _tasks_of(report) for report in reports),
         }
         for each in times.values()
     ]
-    return sorted(rows, key=lambda row: (-(row["p95_s"] or 0.0), row["task"]))
+    return sorted(rows, key=lambda row: (-_slowness(row), row["task"]))
+
+
+def _slowness(row: Json) -> float:
+    """A job that still runs takes at least as long as it has run."""
+    return max(row["p95_s"] or 0.0, row["longest_s"] or 0.0)
 
 
 def _tasks_of(report: Report) -> set[str]:

@@ -18,8 +18,9 @@ from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import encoded
+from disque_trio.observe.workers import task_rows
 from disque_trio.worker.codec import write
-from disque_trio.worker.operating.admin import Admin
+from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.notes import WORKERS, Due, Note
 from disque_trio.worker.operating.plans import Json, MistakeError, Outcome
 from disque_trio.worker.reporting import Report, RunningJob
@@ -270,6 +271,18 @@ async def test_a_job_shows_its_copies_and_what_it_survives(nursery: trio.Nursery
     assert (await told(seen, "job", id=id[:-4] + "0000"))["found"] is False
 
 
+async def test_the_last_error_of_a_job_is_none_of_its_plain_facts(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    id = await seen.client.addjob("mail", "body", replicate=1, retry=60)
+    [job] = await seen.client.getjob("mail")
+    await seen.client.nack(job, error="OSError: no\napp.py:3")
+
+    view = await told(seen, "job", id=id)
+
+    assert view["summary"]["error"]["message"] == "no"
+    assert not {"error", "failed-at"} & view["facts"].keys()
+
+
 async def test_zones_are_shown_of_nodes_and_of_the_holders_of_a_job(nursery: trio.Nursery) -> None:
     seen = await observed(nursery, 3)
     for node, zone in zip(seen.nodes, ("a", "b", "b"), strict=True):
@@ -461,4 +474,19 @@ def test_the_command_line_shows_run_times_in_units_that_fit() -> None:
     row = {"task": "send", "runs": 3, "failures": 1, "running": 0, "workers": 2}
     times = {"mean_s": 0.0000397, "p50_s": 0.25, "p95_s": 90.0, "p99_s": None}
 
-    assert _task_row(row | times) == ["send", 3, 1, "0.0397ms", "250ms", "90s", "-", 0, 2]
+    shown = _task_row(row | times | {"longest_s": None})
+    assert shown == ["send", 3, 1, "0.0397ms", "250ms", "90s", "-", 0, 2]
+
+    first = dict.fromkeys(times) | {"runs": 0, "longest_s": 780.0, "running": 1}
+    assert _task_row(row | first) == ["send", 0, 1, *[">=13m"] * 4, 1, 2]
+
+
+def test_a_task_in_its_first_run_is_as_slow_as_that_is_long() -> None:
+    quick = RunTimes()
+    quick.note("quick", 2.0, False)
+    running = attrs.evolve(REPORT.jobs[0], task="long", age_s=780.0)
+    report = attrs.evolve(REPORT, tasks=quick.lately(), jobs=[running])
+
+    rows = task_rows([KnownWorker(report=report, age_s=1.0, control="c", node=Address())])
+
+    assert [(row["task"], row["longest_s"]) for row in rows] == [("long", 780.0), ("quick", None)]

@@ -90,7 +90,7 @@ WORKER: Final = record(
 )  # fmt: skip
 TASK: Final = record(
     task=TEXT, runs=WHOLE, failures=WHOLE, mean_s=_NUMBERS, p50_s=_NUMBERS, p95_s=_NUMBERS,
-    p99_s=_NUMBERS, running=WHOLE, workers=WHOLE,
+    p99_s=_NUMBERS, running=WHOLE, longest_s=_NUMBERS, workers=WHOLE,
 )  # fmt: skip
 _RUNNING: Final = record(id=TEXT, task=TEXT, queue=TEXT, worker=TEXT, since_s=NUMBER)
 _DELAYED: Final = record(id=TEXT, queue=TEXT, due_ms=WHOLE)

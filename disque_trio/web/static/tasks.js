@@ -44,8 +44,11 @@ const share = ({ runs, failures }) =>
 function timesTable(rows, args, none) {
   const by = args.sort ?? "p95_s";
   const isDown = args.desc ? args.desc === "true" : by !== "task";
-  const order = (a, b) => (by === "task" ? a.task.localeCompare(b.task) : (a[by] ?? 0) - (b[by] ?? 0)) * (isDown ? -1 : 1);
-  const figure = (label, name, words = time, title = null) => ({ label, title, sort: name, isNumber: true, cell: (row) => words(row[name]) });
+  // A job that still runs takes at least as long as it has run.
+  const value = (row) => (by === "p95_s" ? Math.max(row.p95_s ?? 0, row.longest_s ?? 0) : (row[by] ?? 0));
+  const order = (a, b) => (by === "task" ? a.task.localeCompare(b.task) : value(a) - value(b)) * (isDown ? -1 : 1);
+  const figure = (label, name, words, title = null) => ({ label, title, sort: name, isNumber: true, cell: (row) => words(row[name]) });
+  const took = (label, name, title = null) => ({ ...figure(label, name, time, title), cell: (row) => (row.runs || row.longest_s == null ? time(row[name]) : `≥ ${time(row.longest_s)}`) });
   return table({
     caption: "Run times of tasks",
     rows: [...rows].sort(order),
@@ -55,11 +58,11 @@ function timesTable(rows, args, none) {
       { label: "task", sort: "task", class: "names", cell: ({ task }) => element("a", { href: jobsLink({ task }), tabindex: "-1" }, named(task)) },
       figure("runs", "runs", number, "that have ended"),
       { label: "failed", sort: "failures", isNumber: true, cell: share },
-      figure("mean", "mean_s"),
-      figure("p50", "p50_s", time, "half of the runs took no longer"),
-      figure("p95", "p95_s", time, "95 % of the runs took no longer"),
-      figure("p99", "p99_s", time, "99 % of the runs took no longer"),
-      figure("running", "running", number),
+      took("mean", "mean_s"),
+      took("p50", "p50_s", "half of the runs took no longer"),
+      took("p95", "p95_s", "95 % of the runs took no longer"),
+      took("p99", "p99_s", "99 % of the runs took no longer"),
+      { label: "running", sort: "running", isNumber: true, cell: (row) => [number(row.running), row.runs && row.longest_s > row.p95_s && element("span", { class: "small" }, `, for ${time(row.longest_s)}`)] },
       figure("workers", "workers", number, "that ran it"),
     ],
     none,

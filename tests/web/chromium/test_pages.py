@@ -293,6 +293,20 @@ async def test_without_an_answer_each_node_is_named_once(tab: Tab, fake: Fake) -
         assert "no node could do it" not in await tab.text("main")
 
 
+async def test_a_first_run_that_is_long_makes_its_task_the_slowest(tab: Tab, fake: Fake) -> None:
+    [slow, *others] = scene.tasks({})["tasks"]
+    times = dict.fromkeys(("mean_s", "p50_s", "p95_s", "p99_s"))
+    first = {**slow, **times, "task": "first", "runs": 0, "longest_s": 13_000.0}
+    again = {**slow, "p95_s": 2.0, "task": "again", "longest_s": 9_000.0}
+    told = {**scene.tasks({}), "tasks": [*others, again, first]}
+    fake.topics = {**fake.topics, "tasks": lambda _args: told}
+
+    await opened(tab, fake, "#/tasks", "first", "≥ 3 h 36 min", "4, for 2 h 30 min")
+
+    names = "[...document.querySelectorAll('tbody')][0].innerText.match(/^[a-z.]+/gm)"
+    assert (await tab.run(names))[:2] == ["first", "again"]
+
+
 async def test_pages_are_drawn_while_the_overview_has_no_answer(tab: Tab, fake: Fake) -> None:
     fake.errors["overview"] = "no node has told it yet"
 
