@@ -176,12 +176,16 @@ def _copy(
     }
 
 
+_ELSEWHERE: Final = ("result", "error", "failed-at")
+"""What fields begin with that the page of a job has cards for."""
+
+
 def _facts(copy: Copy) -> Json:
     job = copy.job
     more = {
         name: value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
         for name, value in job.more.items()
-        if isinstance(value, int | bytes) and not name.startswith("result")
+        if isinstance(value, int | bytes) and not name.startswith(_ELSEWHERE)
     }
     facts = {
         **name_fields(job.queue or "", "queue"),
