@@ -107,7 +107,7 @@ function charts(live, past, [, seconds, period]) {
         unit: "/s",
       }),
     ),
-    isKept && seconds > 300 && card("Wait", {}, chart({ title: "Milliseconds from due to delivered, mean", ...time, series: [line("wait", "wait_ms", "acked")] })),
+    isKept && seconds > 300 && card("Wait", {}, chart({ title: "From due to delivered, mean", ...time, series: [{ ...line("wait", "wait_ms", "acked"), values: series.wait_ms.map((ms) => ms && ms / 1000) }], unit: "s" })),
     happened(shown(marks, series.at, seconds)),
   ];
 }

@@ -122,6 +122,12 @@ async def test_charts_show_what_nodes_have_kept(tab: Tab, fake: Fake) -> None:
 
     await tab.click(".segments button", "1 h")
     await tab.has("1 h ago", "refused")
+    samples = scene.history({"span": "hour"})["added_s"]
+    known = [each for each in samples if each is not None]
+    mean, total = round(sum(known) / len(known)), round(sum(known) * 10)
+    await tab.has(f"added mean {mean}/s, {total:,} in all")
+    axes = "[...document.querySelectorAll('.plot .top')].map((each) => each.innerText)"
+    assert (await tab.run(axes))[-1] == "1 s"
     assert await tab.run("location.hash") == "#/overview?span=hour"
     titles = "[...document.querySelector('.chart').querySelectorAll('.mark title')]"
     told = await tab.run(f"{titles}.map((each) => each.textContent.split(',')[0])")
