@@ -13,6 +13,7 @@ from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.client.errors import ConnectionFailedError, DisqueError, LostError
 from disque_trio.client.greeting import Greeting
+from disque_trio.client.naming import as_one_word
 from disque_trio.client.refusals import AuthenticationError
 from disque_trio.statemachine.base import Reply
 
@@ -62,6 +63,11 @@ class DeadlineClient(Client):
     follows_tls: bool = attrs.field(default=False, kw_only=True)
     """Under TLS, does a survey ask the others, too? Nodes tell their plain ports only, so each is
     taken to have the same distance between its ports as the node that tells of it."""
+
+    @property
+    def own_name(self) -> str:
+        """Of its connections, as nodes have it."""
+        return as_one_word(self._greeting().name).decode()
 
     def _greeting(self) -> Greeting:
         return attrs.evolve(ClusterClient._greeting(self), is_lenient=True)

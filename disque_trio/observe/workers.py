@@ -2,13 +2,14 @@
 connections, and how long tasks run."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import anyio
 import attrs
 
 from disque_trio.client.address import Address
+from disque_trio.client.naming import as_one_word
 from disque_trio.observe.client import query
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import Json, name_fields
@@ -63,9 +64,12 @@ class Workers:
         clients = await at_each(self.survey.client, self._clients)
         now = anyio.current_time()
         self._note(found.items, now)
+        is_own = _owned([each.report for each in found.items], self.survey.client.own_name)
+        others = [each for each in clients.items if not is_own(each["name"])]
         return {
             "workers": [_row(each, now) for each in self._workers.values()],
-            "clients": clients.items[:MOST_CLIENTS],
+            "clients": others[:MOST_CLIENTS],
+            "clients_own": len(clients.items) - len(others),
             "clients_total": sum(
                 each.view.clients or 0 for each in self.survey.nodes.values() if each.view
             ),
@@ -87,7 +91,15 @@ class Workers:
             return []
         reply = unwrap(*await self.survey.client.ask(node, [query("CLIENT", "LIST")]))
         text = reply.decode(errors="replace") if isinstance(reply, bytes) else ""
-        return [_client(str(node), line) for line in text.splitlines()[:MOST_CLIENTS]]
+        return [_client(str(node), line) for line in text.splitlines()]
+
+
+def _owned(reports: Sequence[Report], console: str) -> Callable[[str], bool]:
+    """Whether a connection of this name is of a worker, of another client in its process, or of the
+    console."""
+    names = {as_one_word(each.name).decode() for each in reports} | {console}
+    processes = {f"{each.host}:{each.pid}" for each in reports}
+    return lambda name: name in names or name.rpartition("@")[2] in processes
 
 
 def _client(node: str, line: str) -> Json:

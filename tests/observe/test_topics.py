@@ -1,5 +1,6 @@
 """Topics tell what clients have done."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -425,10 +426,29 @@ async def test_a_queue_of_a_busy_worker_is_served(nursery: trio.Nursery) -> None
 async def test_clients_are_listed(nursery: trio.Nursery) -> None:
     seen = await observed(nursery)
 
-    view = await told(seen, "workers")
+    node = seen.client.nodes.seeds[0]
+    async with Client(f"disque://{node}", name="checkout") as client:
+        await client.run(commands.ping())
+        view = await told(seen, "workers")
 
     assert view["workers"] == []
-    assert any(each["command"] == "client" for each in view["clients"])
+    assert [each["name"] for each in view["clients"]] == ["checkout"]
+    assert view["clients_own"] > 0
+
+
+async def test_connections_of_workers_are_no_plain_clients(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    note = write(Note(control="disque-trio.control.mailer.1", report=REPORT), "json")
+    await seen.client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30)
+    url = f"disque://{seen.client.nodes.seeds[0]}"
+
+    async with contextlib.AsyncExitStack() as open_:
+        for name in ("mailer", "shop.py@web3:7", "shop.py@web4:7", ""):
+            client = await open_.enter_async_context(Client(url, name=name))
+            await client.run(commands.ping())
+        view = await told(seen, "workers")
+
+    assert {each["name"] for each in view["clients"]} == {"shop.py@web4:7", ""}
 
 
 async def test_rates_are_of_two_looks(nursery: trio.Nursery) -> None:

@@ -340,7 +340,8 @@ ROUTES: Final[Sequence[Route]] = (
     _reads(
         "/workers", "workers", "Workers of the task library, and all other clients.",
         _topic("workers"),
-        reply=_answer(workers=many(WORKER), clients=many(OBJECT), clients_total=WHOLE),
+        reply=_answer(workers=many(WORKER), clients=many(OBJECT), clients_own=WHOLE,
+            clients_total=WHOLE),
     ),
     _reads(
         "/tasks", "tasks", "Run times of tasks, the slowest first, and the jobs that run longest.",

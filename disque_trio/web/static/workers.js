@@ -13,7 +13,7 @@ export const workers = {
   view(heard) {
     const put = heard.workers;
     if (!put?.data) return [heading("Workers"), waiting(put, "who takes jobs")];
-    const { workers: list, clients, clients_total: total } = put.data;
+    const { workers: list, clients } = put.data;
     const clientRows = clientTable(clients ?? [], noneOf(put, "No other client is connected."));
     const workerRows = list.length ? workerTable(list) : null;
     if (workerRows) app.rows = [...workerRows.rows, ...clientRows.rows];
@@ -21,13 +21,16 @@ export const workers = {
       heading("Workers", words(put), element("a", { href: "#/tasks" }, "Run times of tasks")),
       unreached(put),
       card("Workers", {}, workerRows?.drawn ?? empty(noneOf(put, "No worker of the task library gives a sign of life."))),
-      card("Plain clients", { note: some(clients, total) }, clientRows.drawn),
+      card("Plain clients", { note: some(put.data) }, clientRows.drawn),
     ];
   },
 };
 
-const some = (clients, total) =>
-  total > clients.length ? `the first ${number(clients.length)} of ${number(total)}` : null;
+const some = ({ clients, clients_total: total, clients_own: own = 0 }) =>
+  [
+    total > clients.length + own && `the first ${number(clients.length)} of ${number(total - own)}`,
+    own > 0 && `besides ${count(own, "connection")} of workers and of the console`,
+  ].filter(Boolean).join(", ");
 
 const words = (put) => {
   const { workers: list, clients = [] } = put.data;
