@@ -117,6 +117,15 @@ async def test_the_page_of_a_job_says_what_failed_and_who_has_it(tab: Tab, fake:
     assert "Cancel" in await tab.run(names)
 
 
+async def test_to_end_jobs_has_one_name(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/jobs?key=report", "Cancel all")
+
+    await tab.run(f"location.hash = '#/job/{scene.JOB}'")
+    await tab.until("[...document.querySelectorAll('.heading button')].length")
+
+    assert "Acknowledge" not in await tab.text("main")
+
+
 async def test_charts_show_what_nodes_have_kept(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "", "5 min ago")
 
