@@ -29,6 +29,8 @@ _NAMED: Final = 3
 """Queues of a finding that are named."""
 _STILL_S: Final = 1.0
 """An event loop that is so late once is busy; a worker's leases are renewed by it."""
+_BEGINNING_S: Final = 30.0
+"""So long a worker may wait for the first answer of a node."""
 _LEVELS: Final = {Level.PROBLEM: "bad", Level.WARNING: "warn", Level.NOTE: "note"}
 
 
@@ -354,6 +356,12 @@ def _others(
 # Workers.
 
 
+def _begins(worker: KnownWorker) -> bool:
+    """Has no node answered it yet, because it has just been started?"""
+    up_s = worker.report.up_s + worker.age_s
+    return worker.report.answered_s is None and up_s < _BEGINNING_S
+
+
 def of_workers(workers: Sequence[KnownWorker]) -> Iterator[Finding]:
     """Workers whose event loop stands still, and those that are not well."""
     for each in workers:
@@ -368,7 +376,7 @@ def of_workers(workers: Sequence[KnownWorker]) -> Iterator[Finding]:
                 operation="workers dump",
                 args={"worker": each.control},
             )
-        elif not report.healthy:
+        elif not report.healthy and not _begins(each):
             yield warning(
                 where,
                 f"is not healthy: {report.why}",

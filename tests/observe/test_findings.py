@@ -387,6 +387,13 @@ def test_a_worker_whose_loop_stands_still_is_told() -> None:
     assert found[0].operation in OPERATIONS
 
 
+@pytest.mark.parametrize(("up_s", "is_told"), [(3.0, False), (40.0, True)])
+def test_a_worker_that_begins_may_wait_for_its_first_answer(up_s: float, *, is_told: bool) -> None:
+    begins = worker(healthy=False, why="no node has answered yet", answered_s=None, up_s=up_s)
+
+    assert bool(findings([], counts(), [begins])) is is_told
+
+
 RULES = HOME / "deploy" / "prometheus" / "disque.rules.yml"
 NOW = 1_000_000
 

@@ -125,7 +125,19 @@ const HAPPENED = {
 };
 const MARKS_MOST = 12;
 
-function happened(marks) {
+// The stalls of a node are one line, at the time of the last one.
+function folded(marks) {
+  const stalls = Map.groupBy(marks.filter(({ kind }) => kind === "late"), ({ node }) => node);
+  return marks.flatMap((mark) => {
+    const all = mark.kind === "late" ? stalls.get(mark.node) : [mark];
+    if (mark !== all.at(-1)) return [];
+    const longest = Math.max(...all.map(({ what }) => parseFloat(what)));
+    return [all.length > 1 ? { ...mark, words: `${visible(nodeName(mark.node))} stood still ${number(all.length)} times, up to ${longest} s` } : mark];
+  });
+}
+
+function happened(all) {
+  const marks = folded(all);
   if (!marks.length) return null;
   const late = marks.slice(-MARKS_MOST);
   const line = ({ at, kind, words }) => element("li", {}, element("span", { class: `mark ${kind}`, "aria-hidden": "true" }), element("span", { class: "small" }, clock(at * 1000)), " ", element("bdi", {}, words));
