@@ -114,7 +114,7 @@ function list({ rows }, args, isPartial) {
       }),
       sort: { by: args.sort ?? "jobs", isDown: isDown(args) },
       columns: [
-        { label: "name", sort: "name", class: "names", cell: link },
+        { label: "name", sort: "name", class: "names badged", cell: (row) => [link(row), paused(row)] },
         figure("jobs", "jobs", number, "jobs"),
         { label: "where", cell: (row) => where(row.where) },
         figure("oldest", "age_s", span, "age", "how long the first job waits"),
@@ -125,7 +125,6 @@ function list({ rows }, args, isPartial) {
         { ...figure("restored", "restored", number, null, "wait for the end of RETRY after a restart"), needs: "restored" },
         { label: "dead", isNumber: true, cell: dead, needs: "dead" },
         { label: "takers", sort: "waiting", isNumber: true, title: "clients that wait for its jobs", cell: takers },
-        { label: "paused", cell: paused, needs: "paused" },
         { label: "limits", class: "wraps", cell: limits, needs: "limits" },
       ],
       none: args.match || args.only ? noneLike(args) : isPartial ? "No queue is known of the nodes that answer." : "No queue has been used yet.",
