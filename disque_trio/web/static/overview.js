@@ -35,7 +35,7 @@ function ofHowMany(nodes) {
 
 function tiles({ totals, series, nodes, is_counting: isCounting, uncounted = [] }, silent) {
   // Sums lack the nodes that are missing: what they have may come on top.
-  const least = (missing, value) => (missing && value !== null ? `≥ ${number(value)}` : number(value));
+  const least = (missing, value) => (missing && value !== null ? `≥${number(value)}` : number(value));
   const of = (missing) => (missing ? `of ${nodes.length - missing} of ${count(nodes.length, "node")}` : "");
   const counted = { note: [isCounting && "still counting", of(uncounted.length)].filter(Boolean).join(", ") };
   const spark = (name, colour) => series && sparkline(series.at, series[name] ?? [], colour);

@@ -104,7 +104,7 @@ async def test_totals_say_which_nodes_they_lack(tab: Tab, fake: Fake) -> None:
 
     await opened(tab, fake, "", "n3: no answer within 1 s. Its queues have not been counted")
 
-    await tab.has("queued\n≥ 41,377\nof 2 of 3 nodes", "delayed\n≥ 3,802\nof 2 of 3 nodes")
+    await tab.has("queued\n≥41,377\nof 2 of 3 nodes", "delayed\n≥3,802\nof 2 of 3 nodes")
 
 
 async def test_a_page_of_queues_has_a_hundred_rows_of_a_hundred_thousand(
