@@ -44,9 +44,10 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
             except DisqueError as error:
                 one.failed.append(str(error))
             outcome.count += one.count
-            done.update(one.says)
+            done.update({_effect(line) for line in one.says})
             failed.update(each.replace(plan.target, "the job") for each in one.failed)
-            outcome.says[:], outcome.failed[:] = _counted(done), _counted(failed)
+            outcome.says[:] = [f"{counted(n, 'job')} {text}" for text, n in done.most_common()]
+            outcome.failed[:] = _counted(failed)
             if number % _EVERY == 0:
                 report(f"{number:,} of {counted(len(plans), 'job')}")
 
@@ -62,6 +63,11 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
         unasked=list(unasked),
         confirm=str(count) if count > MANY or operation.is_grave else None,
     )
+
+
+def _effect(line: str) -> str:
+    """Without the node that has told of it: a job is counted once."""
+    return line.partition(": ")[2] or line
 
 
 def _counted(lines: Counter[str]) -> list[str]:

@@ -13,6 +13,7 @@ from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.client.errors import ConnectionFailedError, DisqueError, LostError
 from disque_trio.client.greeting import Greeting
+from disque_trio.client.naming import as_one_word
 from disque_trio.client.refusals import AuthenticationError
 from disque_trio.statemachine.base import Reply
 
@@ -24,6 +25,11 @@ _RECENT_S: Final = 5.0
 """How long a node is silent is not told before: it has only just been asked."""
 ON_PASSWORD: Final = "give the password in $DISQUE_AUTH or in the URL: disque://:PASSWORD@HOST:PORT"
 WITHOUT_PASSWORD: Final = "give the node the password of the others: CONFIG SET requirepass"
+
+
+def query(*words: str) -> Command[Any]:
+    """A command that changes nothing: it may be repeated, and its outcome is never unknown."""
+    return attrs.evolve(commands.call(*words), is_repeatable=True)
 
 
 @attrs.frozen
@@ -58,13 +64,18 @@ class DeadlineClient(Client):
     """Under TLS, does a survey ask the others, too? Nodes tell their plain ports only, so each is
     taken to have the same distance between its ports as the node that tells of it."""
 
+    @property
+    def own_name(self) -> str:
+        """Of its connections, as nodes have it."""
+        return as_one_word(self._greeting().name).decode()
+
     def _greeting(self) -> Greeting:
         return attrs.evolve(ClusterClient._greeting(self), is_lenient=True)
 
     async def _ask(self, address: Address, asked: Sequence[Command[Any]]) -> list[Reply]:
         if any(each.wait_s for each in asked):
             return await Client._ask(self, address, asked)
-        name, now = str(address), anyio.current_time()
+        name, now, was_sent = str(address), anyio.current_time(), True
         if silence := self.silent.get(name):
             raise ConnectionFailedError(silence.describe(now))
         try:
@@ -72,10 +83,10 @@ class DeadlineClient(Client):
                 return await Client._exchange(self, address, asked)
         except TimeoutError:
             silence = Silence(now, f"no answer within {self.answer_s:g} s")
-            is_unknown = not all(each.is_repeatable for each in asked)
         except ConnectionFailedError as error:
             silence = silence_of(error, now)
-            is_unknown = isinstance(error, LostError)
+            was_sent = isinstance(error, LostError)
+        is_unknown = was_sent and not all(each.is_repeatable for each in asked)
         self.silent[name] = silence
         # A command that must not be repeated is not sent to the next node.
         raise (LostError if is_unknown else ConnectionFailedError)(silence.reason)

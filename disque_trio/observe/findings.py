@@ -18,7 +18,6 @@ from disque_trio.observe.queue_counts import (
     BEHIND_S,
     QueueCounts,
     age_of,
-    has_workers,
     until_restored,
     waits_for,
 )
@@ -30,6 +29,8 @@ _NAMED: Final = 3
 """Queues of a finding that are named."""
 _STILL_S: Final = 1.0
 """An event loop that is so late once is busy; a worker's leases are renewed by it."""
+_BEGINNING_S: Final = 30.0
+"""So long a worker may wait for the first answer of a node."""
 _LEVELS: Final = {Level.PROBLEM: "bad", Level.WARNING: "warn", Level.NOTE: "note"}
 
 
@@ -192,9 +193,8 @@ def of_queues(
     if more > 0:
         have = counted(more, "more queue has", "more queues have")
         what = f"{have} jobs that have waited for a minute or longer"
-        yield warning(
-            "the cluster", what, _ALONE.advice, kind="unattended-more", link="#/queues?sort=age"
-        )
+        advice = _alone(counts.answering()).advice
+        yield warning("the cluster", what, advice, kind="unattended-more", link="#/queues?sort=age")
 
 
 def _report(found: Iterable[tuple[_Kind, list[_Queue]]]) -> Iterator[Finding]:
@@ -227,7 +227,7 @@ def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Findin
         more=queues[0].more,
     )
     stake = sum(each.stake for each in queues)
-    is_old = kind in (_ALONE, _STOPPED, _CLOSED, _SLOW, _LIMITED)
+    is_old = kind not in (_PAUSED, _RESTORED, _DEAD)
     is_one = len(queues) == 1 and kind.operation
     grade = note if kind.is_note else warning
     return grade(
@@ -248,6 +248,7 @@ def _behind(
 ) -> list[tuple[_Kind, list[_Queue]]]:
     """Queues whose jobs wait, by why."""
     now_ms = time.time() * 1000
+    alone = _alone(counts.answering())
     found: dict[str, tuple[_Kind, list[_Queue]]] = {}
     for name in counts.behind.ranks:
         parts = counts.parts[name]
@@ -255,17 +256,32 @@ def _behind(
         jobs, age = sum(one.stats.length for one in each), age_of(parts, now_ms) - slow_s
         if not jobs or age < BEHIND_S or any(one.stats.blocked for one in each):
             continue
-        kind, more = _ALONE, ""
+        kind, more = alone, ""
         if any(one.stats.pause in ("out", "all") for one in each):
             kind, more = _STOPPED, _sides(counts, name, names)
         elif limits := waits_for(parts):
             kind, more = _LIMITED, str(limits)
-        elif has_workers(each):
+        elif counts.has_takers(name):
             kind = _SLOW
         elif any(one.stats.pause == "in" for one in each):
             kind, more = _CLOSED, _sides(counts, name, names)
         found.setdefault(kind.name, (kind, []))[1].append(_Queue(name, jobs, age, more))
     return list(found.values())
+
+
+def _alone(answering: str) -> _Kind:
+    """A client of a node that does not answer may take what nobody else takes, and is no reason to
+    purge it."""
+    if not answering:
+        return _ALONE
+    so_far = f"as far as {answering} tell"
+    return attrs.evolve(
+        _ALONE,
+        one=f"{{jobs}}, the oldest {{age}}; nobody takes from it, {so_far}",
+        many=f"{{count}} queues that nobody takes, {so_far}, {{jobs}}, the oldest {{age}}",
+        advice="see why the other nodes do not answer, or start workers for these queues",
+        operation="",
+    )
 
 
 def _closed(counts: QueueCounts) -> list[str]:
@@ -340,6 +356,12 @@ def _others(
 # Workers.
 
 
+def _begins(worker: KnownWorker) -> bool:
+    """Has no node answered it yet, because it has just been started?"""
+    up_s = worker.report.up_s + worker.age_s
+    return worker.report.answered_s is None and up_s < _BEGINNING_S
+
+
 def of_workers(workers: Sequence[KnownWorker]) -> Iterator[Finding]:
     """Workers whose event loop stands still, and those that are not well."""
     for each in workers:
@@ -354,7 +376,7 @@ def of_workers(workers: Sequence[KnownWorker]) -> Iterator[Finding]:
                 operation="workers dump",
                 args={"worker": each.control},
             )
-        elif not report.healthy:
+        elif not report.healthy and not _begins(each):
             yield warning(
                 where,
                 f"is not healthy: {report.why}",

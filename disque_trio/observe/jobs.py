@@ -14,6 +14,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails, QueueStats
 from disque_trio.explain.holders import holders_of
 from disque_trio.explain.zones import spread
+from disque_trio.observe.client import query
 from disque_trio.observe.job_search import (
     MOST,
     Filter,
@@ -175,12 +176,16 @@ def _copy(
     }
 
 
+_ELSEWHERE: Final = ("result", "error", "failed-at")
+"""What fields begin with that the page of a job has cards for."""
+
+
 def _facts(copy: Copy) -> Json:
     job = copy.job
     more = {
         name: value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
         for name, value in job.more.items()
-        if isinstance(value, int | bytes) and not name.startswith("result")
+        if isinstance(value, int | bytes) and not name.startswith(_ELSEWHERE)
     }
     facts = {
         **name_fields(job.queue or "", "queue"),
@@ -217,7 +222,7 @@ async def _configs(survey: Survey) -> list[dict[str, str]]:
     """Of the nodes that answer, their directives; none for those without CONFIG."""
     found = []
     for node in survey.nodes.values():
-        asked: Command[Any] = commands.call("CONFIG", "GET", "*")
+        asked: Command[Any] = query("CONFIG", "GET", "*")
         try:
             [reply] = await survey.client.ask(node.address, [asked])
         except DisqueError:

@@ -23,7 +23,7 @@ from disque_trio.observe.queue_list import QueueLists
 from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
 from disque_trio.observe.timeline import Timelines
 from disque_trio.observe.values import Json
-from disque_trio.observe.workers import Workers, tasks
+from disque_trio.observe.workers import Workers, served, tasks
 from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.plans import MistakeError
 
@@ -102,13 +102,18 @@ class Observer:
             self.series.append((time.time(), *rates, queued))
         return list(self.survey.nodes.values())
 
-    async def findings(self, nodes: list[KnownNode]) -> list[Finding]:
-        """What is wrong. Workers note how they are every few seconds."""
+    async def look_at_workers(self) -> None:
+        """Which queues they take from. They note how they are every few seconds."""
         now = anyio.current_time()
         if now - self._workers_at >= WORKERS_S:
             self._workers_at = now
             with contextlib.suppress(DisqueError):
                 self._workers = (await Admin(self.client).workers()).items
+        self.counts.served = served(self._workers)
+
+    async def findings(self, nodes: list[KnownNode]) -> list[Finding]:
+        """What is wrong."""
+        await self.look_at_workers()
         facts = [each.facts for each in nodes]
         found = findings(facts, self.counts, self._workers)
         if self.client.nodes.discovers or self.client.follows_tls:
@@ -131,6 +136,7 @@ async def _overview(observer: Observer, _args: Json) -> Answer:
         "findings": as_rows(await observer.findings(nodes), len(nodes)),
         "now_ms": round(time.time() * 1000) + survey.clock_ms,
         "is_counting": not observer.counts.is_whole,
+        "uncounted": observer.counts.uncounted,
         "totals": _totals(observer, nodes),
         "nodes": observer.rows(nodes),
         "series": dict(zip(_COLUMNS, map(list, columns), strict=True)),
@@ -172,11 +178,13 @@ async def _cluster(observer: Observer, _args: Json) -> Answer:
 
 async def _queues(observer: Observer, args: Json) -> Answer:
     await observer.look()
+    await observer.look_at_workers()
     return await queues.queues(observer.lists, args), observer.survey.unreached
 
 
 async def _queue(observer: Observer, args: Json) -> Answer:
     await observer.look()
+    await observer.look_at_workers()
     return await queues.queue(observer.counts, args), observer.survey.unreached
 
 

@@ -1,8 +1,9 @@
 """The queues of all nodes: counted in passes that leave most of a node's time to its clients."""
 
+import math
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -17,7 +18,8 @@ from disque_trio.client.records import QueueLimits, QueueStats
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.queue_stats import FEW, MANY, NOTHING, SOME, Stats, of_stats, parsed, scan
 from disque_trio.observe.top_k import TopK
-from disque_trio.observe.values import Json, name_fields
+from disque_trio.observe.values import Json, name_fields, readable
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.notes import RESERVED
 
 POINTS: Final = 300
@@ -100,6 +102,8 @@ class QueueCounts:
     """Queues with jobs that wait for the end of their RETRY after a restart of a node."""
     limited: dict[str, None] = attrs.Factory(dict)
     """Queues for which clients wait only because of their limits."""
+    served: Collection[str] = frozenset()
+    """Queues of workers that take jobs, as readable names: a busy worker waits for no job."""
     _sums: Counter[str] = attrs.Factory(Counter)
     """Of the queues that are not the library's: by field, and queued jobs by node."""
     _number: int = 0
@@ -287,10 +291,31 @@ class QueueCounts:
             points.append((at, sum(each.stats.length for each in parts), in_s, out_s))
         return points
 
+    def has_takers(self, name: str) -> bool:
+        """Do clients wait for the jobs of a queue, take them or have some, or is it a worker's?"""
+        each = self.parts.get(name, {}).values()
+        takes = any(one.stats.blocked or one.out_s or one.stats.leased for one in each)
+        return takes or (name if name.isascii() else readable(name)) in self.served
+
     @property
     def has_any(self) -> bool:
         """Has a node told of its queues, or is there none to tell?"""
         return bool(self._reported)
+
+    @property
+    def uncounted(self) -> list[str]:
+        """Nodes whose queues are in no list and no sum."""
+        return [where for where in self._known() if where not in self._reported]
+
+    def answering(self) -> str:
+        """How many of the nodes tell of their queues now; empty if all of them do."""
+        known = self._known()
+        silent = {*self.uncounted, *self.client.silent}
+        told = sum(where not in silent for where in known)
+        return f"{told} of {counted(len(known), 'node')}" if told < len(known) else ""
+
+    def _known(self) -> list[str]:
+        return list(map(str, self.client.nodes.order(math.inf)))
 
     def totals(self) -> dict[str, int]:
         """Over all queues: `queued`, `leased`, `delayed` and `dead` jobs."""
@@ -347,11 +372,6 @@ def age_of(parts: Mapping[str, Part], now_ms: float) -> float:
     return max([one.stats.age_s(now_ms) for one in parts.values()], default=0.0)
 
 
-def has_workers(parts: Iterable[Part]) -> bool:
-    """Do clients wait for its jobs, take them or have some?"""
-    return any(one.stats.blocked or one.out_s or one.stats.leased for one in parts)
-
-
 def limits_of(parts: Iterable[Part]) -> QueueLimits | None:
     """The limits of the queue: those that most nodes know, while a change spreads."""
     known = Counter([one.stats.limits for one in parts if one.stats.limits])
@@ -368,8 +388,9 @@ def waits_for(parts: Parts) -> QueueLimits | None:
     return limits if 0 < limits.concurrency <= leased else None
 
 
-def queue_row(name: str, parts: Parts) -> Json:
+def queue_row(counts: QueueCounts, name: str) -> Json:
     """A queue of the whole cluster."""
+    parts = counts.parts[name]
     each = list(parts.values())
     length = sum(one.stats.length for one in each)
     return {
@@ -387,6 +408,7 @@ def queue_row(name: str, parts: Parts) -> Json:
         "restored": count_of(each, "restored"),
         "restored_due_s": until_restored(each),
         "takers": sum(one.stats.blocked for one in each),
+        "served": counts.has_takers(name),
         "paused": {w: one.stats.pause for w, one in parts.items() if one.stats.pause != "none"},
         "limits": _limits(limits_of(each)),
         "limited": any(one.stats.is_limited for one in each),

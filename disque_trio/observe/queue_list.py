@@ -12,13 +12,15 @@ import anyio
 import anyio.lowlevel
 import attrs
 
-from disque_trio.observe.queue_counts import PIECE, Part, QueueCounts, age_of, count_of, has_workers
+from disque_trio.observe.queue_counts import PIECE, Part, QueueCounts, age_of, count_of
 from disque_trio.observe.values import readable
 from disque_trio.worker.operating.notes import RESERVED
 from disque_trio.worker.operating.plans import MistakeError
 
 KEPT: Final = 8
 """Lists of which each serves all its pages."""
+STUCK: Final = "stuck"
+"""Queues with jobs that nobody takes."""
 REST: Final = 50
 """An order is worked out anew after so many times as long as that takes."""
 
@@ -41,9 +43,7 @@ SORTS: Final[Mapping[str, Callable[[Parts], float]]] = {
 """What queues are sorted by: what is most comes first; names from A on."""
 ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
     "": lambda _parts: True,
-    "stuck": lambda parts: (
-        any(one.stats.length for one in parts.values()) and not has_workers(parts.values())
-    ),
+    STUCK: lambda parts: any(one.stats.length for one in parts.values()),
     "paused": lambda parts: any(one.stats.pause != "none" for one in parts.values()),
     "dead": lambda parts: bool(count_of(parts.values(), "dead")),
     "limited": lambda parts: any(one.stats.limits for one in parts.values()),
@@ -126,6 +126,7 @@ class QueueLists:
     async def _runs(self, query: Query) -> AsyncIterator[_Run]:
         known, names = self.counts.parts, list(self.counts.parts)
         fits, key, is_in = query.filter(), SORTS[query.by], ONLY[query.only]
+        may_have_takers = query.only != STUCK
         hidden = () if query.has_reserved else (RESERVED,)
         for start in range(0, len(names), PIECE):
             yield sorted(
@@ -134,6 +135,7 @@ class QueueLists:
                     for name in names[start : start + PIECE]
                     if fits(name) and (parts := known.get(name)) and is_in(parts)
                     if not name.startswith(hidden)
+                    if may_have_takers or not self.counts.has_takers(name)
                 ],
                 reverse=query.is_reversed,
             )

@@ -36,8 +36,14 @@ async def queues(lists: QueueLists, args: Json) -> Json:
     page = min(max(asked if isinstance(asked, int) else 0, 0), pages - 1)
     shown = await order.names(page * ROWS, (page + 1) * ROWS)
     await counts.renew(shown)
-    rows = [queue_row(name, parts) for name in shown if (parts := counts.parts.get(name))]
-    return {"total": order.total, "page": page, "pages": pages, "rows": rows}
+    rows = [queue_row(counts, name) for name in shown if name in counts.parts]
+    return {
+        "total": order.total,
+        "page": page,
+        "pages": pages,
+        "rows": rows,
+        "uncounted": counts.uncounted,
+    }
 
 
 async def queue(counts: QueueCounts, args: Json) -> Json:
@@ -52,7 +58,8 @@ async def queue(counts: QueueCounts, args: Json) -> Json:
     delayed = await _delayed(counts, name) if parts and count_of(parts.values(), "delayed") else []
     points = counts.followed(name, time.time()) if parts else ()
     return {
-        "queue": queue_row(name, parts) if parts else None,
+        "queue": queue_row(counts, name) if parts else None,
+        "uncounted": counts.uncounted,
         "oldest": [job_row(job, with_bodies=with_bodies) for job in oldest],
         "youngest": [job_row(job, with_bodies=with_bodies) for job in youngest],
         "delayed": [job_row(job, with_bodies=with_bodies) for job in delayed],

@@ -17,7 +17,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.greeting import Introduction
 from disque_trio.client.streams import cause_of
 from disque_trio.explain.zones import Place
-from disque_trio.observe.client import DeadlineClient, silence_of
+from disque_trio.observe.client import DeadlineClient, query, silence_of
 from disque_trio.observe.cluster import (
     NodeFacts,
     NodeView,
@@ -278,8 +278,8 @@ class Survey:
             commands.time(),
             commands.info(),
             commands.hello(),
-            commands.call("CLUSTER", "NODES"),
-            commands.call("CLUSTER", "LEAVING"),
+            query("CLUSTER", "NODES"),
+            query("CLUSTER", "LEAVING"),
         ]
         before = time.time()
         try:
@@ -341,7 +341,7 @@ class Survey:
         node.configured = now
         node.has_password = self.client.has_password
         with contextlib.suppress(DisqueError):
-            asked: Command[Reply] = commands.call("CONFIG", "GET", "*")
+            asked: Command[Reply] = query("CONFIG", "GET", "*")
             [reply] = await self.client.ask(node.address, [asked])
             node.config = {} if isinstance(reply, DisqueError) else pairs(reply)
         node.bus_error = await _bus_error(node, self.client.answer_s)

@@ -31,6 +31,7 @@ from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
+from disque_trio.observe.client import query
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import Json, word
 from disque_trio.sim.traces.clocks import Clock, narrowed, shifted
@@ -98,7 +99,7 @@ class Timelines:
         return names, {each.short: self.clocks[each.short][1] for each in replies}
 
     async def _ask(self, survey: Survey, address: Address, id: str) -> list[TimelineReply]:
-        asked: list[Command[Any]] = [commands.time(), commands.call("TRACE", "GET", id)]
+        asked: list[Command[Any]] = [commands.time(), query("TRACE", "GET", id)]
         before = time.time()
         clock, trace = await survey.client.ask(address, asked)
         after = time.time()

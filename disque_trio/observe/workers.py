@@ -2,14 +2,15 @@
 connections, and how long tasks run."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import anyio
 import attrs
 
-from disque_trio.client import commands
 from disque_trio.client.address import Address
+from disque_trio.client.naming import as_one_word
+from disque_trio.observe.client import query
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import Json, name_fields
 from disque_trio.worker.operating.admin import Admin, KnownWorker
@@ -28,6 +29,8 @@ _CROWD: Final = 2000
 """A node with more connections is not asked for them: the answer would hold it up."""
 _ENDING: Final = ("draining", "aborting", "stopped")
 """States of a worker that is about to end."""
+_TAKING: Final = ("starting", "running")
+"""States of a worker that takes jobs."""
 
 
 @attrs.define
@@ -61,9 +64,12 @@ class Workers:
         clients = await at_each(self.survey.client, self._clients)
         now = anyio.current_time()
         self._note(found.items, now)
+        is_own = _owned([each.report for each in found.items], self.survey.client.own_name)
+        others = [each for each in clients.items if not is_own(each["name"])]
         return {
             "workers": [_row(each, now) for each in self._workers.values()],
-            "clients": clients.items[:MOST_CLIENTS],
+            "clients": others[:MOST_CLIENTS],
+            "clients_own": len(clients.items) - len(others),
             "clients_total": sum(
                 each.view.clients or 0 for each in self.survey.nodes.values() if each.view
             ),
@@ -83,9 +89,17 @@ class Workers:
         known = self.survey.nodes.get(str(node))
         if known is not None and known.view and (known.view.clients or 0) > _CROWD:
             return []
-        reply = unwrap(*await self.survey.client.ask(node, [commands.call("CLIENT", "LIST")]))
+        reply = unwrap(*await self.survey.client.ask(node, [query("CLIENT", "LIST")]))
         text = reply.decode(errors="replace") if isinstance(reply, bytes) else ""
-        return [_client(str(node), line) for line in text.splitlines()[:MOST_CLIENTS]]
+        return [_client(str(node), line) for line in text.splitlines()]
+
+
+def _owned(reports: Sequence[Report], console: str) -> Callable[[str], bool]:
+    """Whether a connection of this name is of a worker, of another client in its process, or of the
+    console."""
+    names = {as_one_word(each.name).decode() for each in reports} | {console}
+    processes = {f"{each.host}:{each.pid}" for each in reports}
+    return lambda name: name in names or name.rpartition("@")[2] in processes
 
 
 def _client(node: str, line: str) -> Json:
@@ -128,6 +142,12 @@ def _row(followed: Followed, now: float) -> Json:
     }
 
 
+def served(workers: Sequence[KnownWorker]) -> frozenset[str]:
+    """The queues of those that take jobs."""
+    taking = [each.report for each in workers if each.state in _TAKING]
+    return frozenset(name for report in taking for name in report.queues)
+
+
 def _state(beat_s: float, *, is_gone: bool) -> str:
     """By its last sign of life alone."""
     if is_gone and beat_s > SILENT_S:
@@ -164,6 +184,9 @@ def task_rows(workers: Sequence[KnownWorker]) -> list[Json]:
     reports = [each.report for each in workers]
     times = merged(each for report in reports for each in report.tasks)
     runs = Counter(job.task for report in reports for job in report.jobs if job.task)
+    longest: dict[str, float] = {}
+    for job in (job for report in reports for job in report.jobs if job.task):
+        longest[job.task] = max(job.age_s, longest.get(job.task, 0.0))
     for task in runs:
         times.setdefault(task, TaskTimes(task=task))
     rows = [
@@ -174,11 +197,17 @@ def task_rows(workers: Sequence[KnownWorker]) -> list[Json]:
             "mean_s": each.seconds / each.runs if each.runs else None,
             **{name: each.quantile(share) for name, share in QUANTILES.items()},
             "running": runs[each.task],
+            "longest_s": longest.get(each.task),
             "workers": sum(each.task in _tasks_of(report) for report in reports),
         }
         for each in times.values()
     ]
-    return sorted(rows, key=lambda row: (-(row["p95_s"] or 0.0), row["task"]))
+    return sorted(rows, key=lambda row: (-_slowness(row), row["task"]))
+
+
+def _slowness(row: Json) -> float:
+    """A job that still runs takes at least as long as it has run."""
+    return max(row["p95_s"] or 0.0, row["longest_s"] or 0.0)
 
 
 def _tasks_of(report: Report) -> set[str]:

@@ -55,7 +55,7 @@ class Audit:
         *, is_stopped: bool,
     ) -> None:  # fmt: skip
         """An operation that has ended, or was stopped. `by` is `console` or `http`."""
-        text = "; ".join([*outcome.says, *outcome.failed]) or "nothing"
+        text = "; ".join([*outcome.says, *outcome.failed, *outcome.unasked]) or "nothing"
         facts: Json = {
             "user": user.name,
             "role": user.role,

@@ -260,7 +260,7 @@ class WebSocketSession:
         self._say({"t": "plan", "id": id, **details})
 
     async def _carry_out(self, id: int, scope: trio.CancelScope, planned: _Planned) -> None:
-        outcome = Outcome()
+        outcome = Outcome(unasked=list(planned.plan.unasked))
         try:
             with scope, self.broker.at_work():
                 await planned.plan.run(
@@ -273,7 +273,8 @@ class WebSocketSession:
             self._note(planned, outcome, is_cancelled=scope.cancelled_caught)
         if scope.cancelled_caught:
             outcome.failed.append("it was stopped")
-        self._say({"t": "done", "id": id, "says": outcome.says, "failed": outcome.failed})
+        failed = [*outcome.failed, *outcome.unasked]
+        self._say({"t": "done", "id": id, "says": outcome.says, "failed": failed})
 
     def _note(self, planned: _Planned, outcome: Outcome, *, is_cancelled: bool) -> None:
         self.visitor.note(

@@ -62,14 +62,23 @@ class TaskTimes:
         for bucket, count in other.buckets.items():
             self.buckets[bucket] = self.buckets.get(bucket, 0) + count
 
+    @property
+    def _longest(self) -> float:
+        """No run took longer: each other one took as long as its bucket begins at, or longer."""
+        least = sum(bounds(bucket)[0] * count for bucket, count in self.buckets.items())
+        return self.seconds - least + bounds(max(self.buckets))[0]
+
     def quantile(self, share: float) -> float | None:
         """Seconds within which so many of the runs ended; None without runs."""
+        if self.runs == 1:
+            return float(f"{self.seconds:.3g}")
         left = share * self.runs
         for bucket in sorted(self.buckets):
             count = self.buckets[bucket]
             if left <= count:
                 low, high = bounds(bucket)
-                return float(f"{(low + (high - low) * max(left, 0) / count):.3g}")
+                within = low + (high - low) * max(left, 0) / count
+                return float(f"{min(within, self._longest):.3g}")
             left -= count
         return None
 

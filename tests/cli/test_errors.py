@@ -148,7 +148,7 @@ def test_a_node_that_hangs_is_waited_for_once_and_named(
 
     out, err = capsys.readouterr()
     [line] = json.loads(out)["unasked"]
-    assert line == f"{name} is not asked: no answer within 0.5 s."
+    assert line == f"{name} is left out: no answer within 0.5 s."
     assert err == ""
     assert took < 5
 

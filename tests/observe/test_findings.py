@@ -7,7 +7,7 @@ import yaml
 from disque_trio.client.address import Address, Cluster
 from disque_trio.client.records import QueueLimits
 from disque_trio.explain.zones import lacks
-from disque_trio.observe.client import DeadlineClient
+from disque_trio.observe.client import DeadlineClient, Silence
 from disque_trio.observe.cluster import NodeFacts, view_of
 from disque_trio.observe.finding import Level, grouped, warning
 from disque_trio.observe.findings import as_rows, findings
@@ -16,6 +16,7 @@ from disque_trio.observe.queue_counts import QueueCounts
 from disque_trio.observe.queue_stats import NOTHING, Stats, parsed
 from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.top_k import MOST
+from disque_trio.observe.workers import served
 from disque_trio.worker.operating.admin import KnownWorker
 from tests.observe import clusters
 from tests.observe.clusters import cluster, line
@@ -30,7 +31,8 @@ def behind(**others: object) -> Stats:
 
 
 def counts() -> QueueCounts:
-    return QueueCounts(DeadlineClient(Cluster([Address()])))
+    """Of a cluster of one node, which has told of its queues."""
+    return QueueCounts(DeadlineClient(Cluster([Address()])), reported={str(Address()): None})
 
 
 def told(counts: QueueCounts) -> list[str]:
@@ -95,6 +97,39 @@ def test_a_queue_whose_workers_run_long_jobs_is_not_one_that_nobody_takes() -> N
     seen._note("mail", "n2", NOTHING._replace(leased=2), 0.0)
 
     assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min; its workers do not keep up']
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_what_is_known_of_some_nodes_only_is_no_reason_to_purge(*, is_counted: bool) -> None:
+    other = Address(port=7712)
+    seen = QueueCounts(DeadlineClient(Cluster([Address(), other])))
+    seen._reported = {str(Address()): None, **({str(other): None} if is_counted else {})}
+    seen.client.silent[str(other)] = Silence(0.0, "refused")
+    seen._note("mail", str(Address()), behind(), 0.0)
+
+    (found,) = findings([], seen)
+
+    assert found.kind == "unattended"
+    assert found.what == (
+        "10 jobs, the oldest 3 min; nobody takes from it, as far as 1 of 2 nodes tell"
+    )
+    assert "purge" not in found.advice
+    assert not found.operation
+
+
+@pytest.mark.parametrize(
+    ("state", "age_s", "kind"),
+    [("running", 1.0, "slow"), ("quiet", 1.0, "unattended"), ("running", 60.0, "unattended")],
+)
+def test_a_queue_of_a_worker_that_is_busy_elsewhere_is_not_one_that_nobody_takes(
+    state: str, age_s: float, kind: str
+) -> None:
+    seen = counts()
+    seen._note("ma\udcffil", "n1", behind(), 0.0)
+    busy = attrs.evolve(worker(state=state, queues=["other", "ma\\xffil"]), age_s=age_s)
+    seen.served = served([busy])
+
+    assert [each.kind for each in findings([], seen)] == [kind]
 
 
 @pytest.mark.parametrize(
@@ -350,6 +385,13 @@ def test_a_worker_whose_loop_stands_still_is_told() -> None:
         ("worker-unhealthy", "is not healthy: x"),
     ]
     assert found[0].operation in OPERATIONS
+
+
+@pytest.mark.parametrize(("up_s", "is_told"), [(3.0, False), (40.0, True)])
+def test_a_worker_that_begins_may_wait_for_its_first_answer(up_s: float, *, is_told: bool) -> None:
+    begins = worker(healthy=False, why="no node has answered yet", answered_s=None, up_s=up_s)
+
+    assert bool(findings([], counts(), [begins])) is is_told
 
 
 RULES = HOME / "deploy" / "prometheus" / "disque.rules.yml"

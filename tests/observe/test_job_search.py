@@ -255,7 +255,7 @@ async def test_an_operation_is_for_all_jobs_that_fit(nursery: trio.Nursery) -> N
     assert len(fitting) == 6
     assert plan.says[0] == "Requeue: 3 jobs"
     assert any("2 × the job is queued already" in each for each in plan.says)
-    assert outcome.count == 3
+    assert (outcome.count, outcome.says) == (3, ["3 jobs queued again"])
     states = await listed(seen)
     assert set(states) == {"queued", "dead"}
     assert states["dead"]["id"] == ids["dead"]

@@ -78,6 +78,10 @@ async def test_a_queue_whose_workers_all_run_jobs_is_not_stuck() -> None:
     busy.parts = {"q": {"a": part(NOTHING._replace(length=3)), "b": part(NOTHING)}}
     assert await in_order(QueueLists(busy), only="stuck") == ["q"]
 
+    busy.served = {"q"}
+    assert await in_order(QueueLists(busy), only="stuck") == []
+
+    busy.served = set()
     busy.parts["q"]["b"] = part(NOTHING._replace(leased=1))
 
     assert await in_order(QueueLists(busy), only="stuck") == []

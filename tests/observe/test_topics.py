@@ -1,5 +1,6 @@
 """Topics tell what clients have done."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -18,8 +19,9 @@ from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import encoded
+from disque_trio.observe.workers import task_rows
 from disque_trio.worker.codec import write
-from disque_trio.worker.operating.admin import Admin
+from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.notes import WORKERS, Due, Note
 from disque_trio.worker.operating.plans import Json, MistakeError, Outcome
 from disque_trio.worker.reporting import Report, RunningJob
@@ -153,7 +155,7 @@ async def test_a_silent_node_is_named_and_costs_the_others_nothing(
     view, unreached = await seen.observer.answer("overview", {})
 
     assert set(asked) == {str(seen.client.nodes.seeds[0])}
-    assert list(unreached) == [str(mute)]
+    assert list(unreached) == view["uncounted"] == [str(mute)]
     assert [node["state"] for node in view["nodes"]].count("silent") == 1
     worst = next(each for each in found(view) if "no answer within" in each["text"])
     assert (worst["level"], "no answer within 0.3 s" in worst["text"]) == ("bad", True)
@@ -194,6 +196,20 @@ async def test_a_command_that_must_not_be_repeated_goes_to_no_other_node(
 
     with pytest.raises(LostError, match="whether the command was carried out"):
         await seen.client.run(commands.call("DEBUG", "CHANGE"), first=mute)
+    await listener.aclose()
+
+
+async def test_a_query_without_an_answer_has_no_unknown_outcome(nursery: trio.Nursery) -> None:
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    mute = Address(port=listener.socket.getsockname()[1])
+    seen = await observed(nursery, 1, mute)
+    seen.client.answer_s = 0.3
+    seen.client.silent.clear()
+
+    with pytest.raises(ConnectionFailedError) as failed:
+        await seen.observer.workers._clients(mute)
+
+    assert str(failed.value) == "no answer within 0.3 s."
     await listener.aclose()
 
 
@@ -254,6 +270,18 @@ async def test_a_job_shows_its_copies_and_what_it_survives(nursery: trio.Nursery
     assert (view["facts"]["queue"], view["facts"]["retry_s"], view["body"]) == ("mail", 60, "body")
     assert any("not lost" in line for line in view["explain"])
     assert (await told(seen, "job", id=id[:-4] + "0000"))["found"] is False
+
+
+async def test_the_last_error_of_a_job_is_none_of_its_plain_facts(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    id = await seen.client.addjob("mail", "body", replicate=1, retry=60)
+    [job] = await seen.client.getjob("mail")
+    await seen.client.nack(job, error="OSError: no\napp.py:3")
+
+    view = await told(seen, "job", id=id)
+
+    assert view["summary"]["error"]["message"] == "no"
+    assert not {"error", "failed-at"} & view["facts"].keys()
 
 
 async def test_zones_are_shown_of_nodes_and_of_the_holders_of_a_job(nursery: trio.Nursery) -> None:
@@ -376,13 +404,51 @@ async def test_workers_are_judged_by_their_last_sign_of_life(nursery: trio.Nurse
     assert worker["state"] == "gone"
 
 
+async def test_a_queue_of_a_busy_worker_is_served(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    await seen.client.addjob("mail", "body", replicate=1)
+    await seen.client.addjob("sms", "body", replicate=1)
+    note = write(Note(control="disque-trio.control.mailer.1", report=REPORT), "json")
+    await seen.client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30)
+    await seen.observer.counts.once()
+
+    rows = (await told(seen, "queues", sort="name"))["rows"]
+    stuck = (await told(seen, "queues", only="stuck"))["rows"]
+
+    assert {row["name"]: (row["takers"], row["served"]) for row in rows} == {
+        "mail": (0, True),
+        "sms": (0, False),
+    }
+    assert [row["name"] for row in stuck] == ["sms"]
+    assert (await told(seen, "queue", name="mail"))["queue"]["served"]
+
+
 async def test_clients_are_listed(nursery: trio.Nursery) -> None:
     seen = await observed(nursery)
 
-    view = await told(seen, "workers")
+    node = seen.client.nodes.seeds[0]
+    async with Client(f"disque://{node}", name="checkout") as client:
+        await client.run(commands.ping())
+        view = await told(seen, "workers")
 
     assert view["workers"] == []
-    assert any(each["command"] == "client" for each in view["clients"])
+    assert [each["name"] for each in view["clients"]] == ["checkout"]
+    assert view["clients_own"] > 0
+
+
+async def test_connections_of_workers_are_no_plain_clients(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    note = write(Note(control="disque-trio.control.mailer.1", report=REPORT), "json")
+    await seen.client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30)
+    url = f"disque://{seen.client.nodes.seeds[0]}"
+
+    async with contextlib.AsyncExitStack() as open_:
+        for name in ("mailer", "shop.py@web3:7", "shop.py@web4:7", ""):
+            client = await open_.enter_async_context(Client(url, name=name))
+            await client.run(commands.ping())
+        view = await told(seen, "workers")
+
+    assert {each["name"] for each in view["clients"]} == {"shop.py@web4:7", ""}
 
 
 async def test_rates_are_of_two_looks(nursery: trio.Nursery) -> None:
@@ -428,4 +494,19 @@ def test_the_command_line_shows_run_times_in_units_that_fit() -> None:
     row = {"task": "send", "runs": 3, "failures": 1, "running": 0, "workers": 2}
     times = {"mean_s": 0.0000397, "p50_s": 0.25, "p95_s": 90.0, "p99_s": None}
 
-    assert _task_row(row | times) == ["send", 3, 1, "0.0397ms", "250ms", "90s", "-", 0, 2]
+    shown = _task_row(row | times | {"longest_s": None})
+    assert shown == ["send", 3, 1, "0.0397ms", "250ms", "90s", "-", 0, 2]
+
+    first = dict.fromkeys(times) | {"runs": 0, "longest_s": 780.0, "running": 1}
+    assert _task_row(row | first) == ["send", 0, 1, *[">=13m"] * 4, 1, 2]
+
+
+def test_a_task_in_its_first_run_is_as_slow_as_that_is_long() -> None:
+    quick = RunTimes()
+    quick.note("quick", 2.0, False)
+    running = attrs.evolve(REPORT.jobs[0], task="long", age_s=780.0)
+    report = attrs.evolve(REPORT, tasks=quick.lately(), jobs=[running])
+
+    rows = task_rows([KnownWorker(report=report, age_s=1.0, control="c", node=Address())])
+
+    assert [(row["task"], row["longest_s"]) for row in rows] == [("long", 780.0), ("quick", None)]

@@ -4,8 +4,12 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed
 
+from disque_trio.client import Client
+from disque_trio.client.address import Address
+from disque_trio.observe.operations import operation, queues
 from disque_trio.web import subscriptions
 from disque_trio.web import websocket_session as sessions
+from disque_trio.worker.operating.asking import Found
 from tests.web.browser import console
 
 
@@ -101,6 +105,23 @@ async def test_a_plan_changes_nothing_and_is_carried_out_once(nursery: trio.Nurs
 
         await browser.say(t="do", id=11, token=plan["token"])
         assert "ask for a new one" in (await browser.hear("error", 11))["says"]
+
+
+async def test_the_outcome_names_nodes_that_were_left_out(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = await console(nursery)
+
+    async def answering(client: Client) -> Found[Address]:
+        found = await operation.answering(client)
+        return Found(found.items, {"n2:7711": "no answer within 1 s"})
+
+    monkeypatch.setattr(queues, "answering", answering)
+    async with here.browser() as browser:
+        done = await browser.do("queues resume", queue="mail")
+
+    assert done["failed"] == ["n2:7711 is left out: no answer within 1 s"]
+    assert len(done["says"]) == 1
 
 
 async def test_jobs_are_ended_queued_and_redriven(nursery: trio.Nursery) -> None:

@@ -76,6 +76,32 @@ def test_a_quantile_is_within_a_quarter_of_the_true_one(share: float) -> None:
     assert abs(got - wanted) <= wanted / 4
 
 
+@pytest.mark.parametrize("runs", [[1.0], [1.2], [1.0, 1.0], [0.25, 1.0, 1.0, 7.0]])
+def test_no_quantile_is_above_what_the_sum_of_the_runs_leaves_for_the_longest(
+    runs: list[float],
+) -> None:
+    clock = Clock()
+    times = RunTimes(clock)
+    for each in runs:
+        ran(times, clock, each)
+
+    [found] = times.lately()
+
+    assert found.quantile(0.99) == pytest.approx(max(runs), rel=0.25)
+    for share in (0.5, 0.95, 0.99, 1.0):
+        assert (found.quantile(share) or 0.0) <= max(runs)
+
+
+def test_the_quantiles_of_one_run_are_that_run() -> None:
+    clock = Clock()
+    times = RunTimes(clock)
+    ran(times, clock, 1.2)
+
+    [found] = times.lately()
+
+    assert {found.quantile(share) for share in (0.5, 0.99)} == {1.2}
+
+
 def test_the_sum_of_two_workers_is_that_of_both() -> None:
     clock = Clock()
     one, other, both = RunTimes(clock), RunTimes(clock), RunTimes(clock)

@@ -70,7 +70,8 @@ def _time(seconds: float) -> str:
 
 def _task_row(row: dict[str, Any]) -> list[object]:
     times = [row[name] for name in ("mean_s", *QUANTILES)]
-    cells = ["-" if each is None else _time(each) for each in times]
+    unknown = "-" if row["runs"] or row["longest_s"] is None else f">={_time(row['longest_s'])}"
+    cells = [unknown if each is None else _time(each) for each in times]
     return [row["task"], row["runs"], row["failures"], *cells, row["running"], row["workers"]]
 
 

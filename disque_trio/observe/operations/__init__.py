@@ -131,12 +131,14 @@ _TABLE: Final = (
         about="Queue a job again as if its worker had given it back.",
     ),
     _jobs(
-        name="acknowledge", letter="A", label="Acknowledge", plan=jobs.acknowledge, when=_ALIVE,
+        name="acknowledge", letter="A", label="Cancel", plan=jobs.acknowledge, when=_ALIVE,
         about="End a job, also while it runs.",
     ),
     _jobs(
         name="redrive", letter="R", label="Redrive", when=("dead",),
-        plan=jobs.of_dead(commands.redrive, "the job is queued again as if it were new"),
+        plan=jobs.of_dead(
+            commands.redrive, "the job is queued again as if it were new", "queued again"
+        ),
         about="Queue a dead job again as if it were new.",
     ),
     _jobs(
@@ -146,7 +148,7 @@ _TABLE: Final = (
     ),
     _jobs(
         name="drop", letter="X", label="Drop", when=("dead",), is_grave=True,
-        plan=jobs.of_dead(commands.ackjob, "the job ends for good"),
+        plan=jobs.of_dead(commands.ackjob, "the job ends for good", "ended"),
         about="End a dead job for good.",
     ),
     _jobs(

@@ -29,13 +29,18 @@ async def live(client: Client, args: Json) -> tuple[str, list[Copy], Names]:
 
 
 def _one(
-    client: Client, id: str, node: Address, names: Names, make: Callable[..., Command[int]]
+    client: Client,
+    id: str,
+    node: Address,
+    names: Names,
+    make: Callable[..., Command[int]],
+    done: str,
 ) -> Run:
-    """Tell one node of a job."""
+    """Tell one node of a job, which is then `done`, in a word."""
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
         if unwrap(*await client.ask(node, [make(id)])):
-            outcome.says.append(f"{names(node)}: done")
+            outcome.says.append(f"{names(node)}: {done}")
             outcome.count += 1
         else:
             outcome.failed.append(
@@ -60,7 +65,7 @@ async def requeue(client: Client, args: Json) -> Plan:
         left = copy.job.next_requeue_within or 0.0
         risk = f"a worker may have {id} for {left:.0f} s more: then it runs twice"
         lines.append(risk)
-    run = _one(client, id, copy.node, names, commands.enqueue)
+    run = _one(client, id, copy.node, names, commands.enqueue, "queued again")
     return Plan(target=id, says=lines, run=run, risk=risk)
 
 
@@ -71,7 +76,8 @@ async def acknowledge(client: Client, args: Json) -> Plan:
     lines = [f"the job ends at the {holders} it, and is never delivered again"]
     if any(copy.job.state == "active" for copy in copies):
         lines.append("a worker that runs it cancels its handler when it renews the lease")
-    return Plan(target=id, says=lines, run=_one(client, id, copies[0].node, names, commands.ackjob))
+    run = _one(client, id, copies[0].node, names, commands.ackjob, "ended")
+    return Plan(target=id, says=lines, run=run)
 
 
 async def nack(client: Client, args: Json) -> Plan:
@@ -81,10 +87,13 @@ async def nack(client: Client, args: Json) -> Plan:
     if not active:
         raise MistakeError(f"{id} is {copies[0].job.state}: no worker has it")
     lines = [f"{names(active[0].node)} queues it again as if its worker had given it back"]
-    return Plan(target=id, says=lines, run=_one(client, id, active[0].node, names, commands.nack))
+    run = _one(client, id, active[0].node, names, commands.nack, "given back")
+    return Plan(target=id, says=lines, run=run)
 
 
-def of_dead(make: Callable[..., Command[int]], effect: str) -> Callable[[Client, Json], Any]:
+def of_dead(
+    make: Callable[..., Command[int]], effect: str, done: str
+) -> Callable[[Client, Json], Any]:
     """Of an operation on a dead job: `make` is the command."""
 
     async def plan(client: Client, args: Json) -> Plan:
@@ -93,7 +102,8 @@ def of_dead(make: Callable[..., Command[int]], effect: str) -> Callable[[Client,
         if not dead:
             raise MistakeError(f"{id} is not dead: it is {copies[0].job.state}")
         why = f"it is dead: {dead[0].reason or 'no reason given'}"
-        return Plan(target=id, says=[effect, why], run=_one(client, id, dead[0].node, names, make))
+        run = _one(client, id, dead[0].node, names, make, done)
+        return Plan(target=id, says=[effect, why], run=run)
 
     return plan
 

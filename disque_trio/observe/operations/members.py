@@ -8,9 +8,9 @@ from weakref import WeakKeyDictionary
 import anyio
 import attrs
 
-from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.client import Client
+from disque_trio.observe.client import query
 from disque_trio.observe.cluster import lines_of, node_name
 from disque_trio.worker.operating.asking import at_each, unwrap
 
@@ -41,7 +41,7 @@ async def members(client: Client) -> list[Member]:
     """All nodes."""
 
     async def ask(node: Address) -> list[tuple[Address, bytes]]:
-        reply = unwrap(*await client.ask(node, [commands.call("CLUSTER", "NODES")]))
+        reply = unwrap(*await client.ask(node, [query("CLUSTER", "NODES")]))
         return [(node, reply)] if isinstance(reply, bytes) else []
 
     found: dict[str, Member] = {}

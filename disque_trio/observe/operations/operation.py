@@ -115,7 +115,7 @@ class Operation:
 
 def silent(found: Found[Any], names: Names) -> list[str]:
     """Lines about the nodes that did not answer."""
-    return [f"{names(node)} is not asked: {why}" for node, why in found.unreached.items()]
+    return [f"{names(node)} is left out: {why}" for node, why in found.unreached.items()]
 
 
 async def answering(client: Client) -> Found[Address]:

@@ -59,7 +59,7 @@ NODE: Final = record(
 QUEUE_ROW: Final = record(
     name=TEXT, jobs=WHOLE, where=by_name(WHOLE), age_s=_NUMBERS, in_s=_NUMBERS, out_s=_NUMBERS,
     delayed=_COUNT, delayed_due_s=_NUMBERS, leased=_COUNT, dead=_COUNT, restored=_COUNT,
-    restored_due_s=_NUMBERS, takers=WHOLE, paused=by_name(TEXT), limited=FLAG,
+    restored_due_s=_NUMBERS, takers=WHOLE, served=FLAG, paused=by_name(TEXT), limited=FLAG,
     limits=maybe(
         record(
             text=TEXT, concurrency=WHOLE, rate=WHOLE, rate_per=NUMBER, burst=WHOLE, is_loose=FLAG,
@@ -90,7 +90,7 @@ WORKER: Final = record(
 )  # fmt: skip
 TASK: Final = record(
     task=TEXT, runs=WHOLE, failures=WHOLE, mean_s=_NUMBERS, p50_s=_NUMBERS, p95_s=_NUMBERS,
-    p99_s=_NUMBERS, running=WHOLE, workers=WHOLE,
+    p99_s=_NUMBERS, running=WHOLE, longest_s=_NUMBERS, workers=WHOLE,
 )  # fmt: skip
 _RUNNING: Final = record(id=TEXT, task=TEXT, queue=TEXT, worker=TEXT, since_s=NUMBER)
 _DELAYED: Final = record(id=TEXT, queue=TEXT, due_ms=WHOLE)
@@ -149,6 +149,7 @@ async def _queues(api: Any, call: Call) -> Reply:
             "total": data["total"],
             "queues": data["rows"] if data["page"] == (page or 0) else [],
             "next": None if is_last else sealed(data["page"] + 1),
+            "uncounted": data["uncounted"],
             "unreached": data["unreached"],
         }
     )
@@ -264,7 +265,7 @@ ROUTES: Final[Sequence[Route]] = (
         "/overview", "overview", "What is wrong, totals, nodes, and the last minutes.",
         _topic("overview"),
         reply=_answer(
-            cluster=TEXT, findings=many(FINDING), now_ms=NUMBER, is_counting=FLAG,
+            cluster=TEXT, findings=many(FINDING), now_ms=NUMBER, is_counting=FLAG, uncounted=TEXTS,
             totals=by_name(_NUMBERS), nodes=many(NODE), series=by_name(_POINTS),
         ),
     ),
@@ -287,13 +288,13 @@ ROUTES: Final[Sequence[Route]] = (
             ),
             CURSOR,
         ),
-        reply=_answer(total=WHOLE, queues=many(QUEUE_ROW), next=maybe(TEXT)),
+        reply=_answer(total=WHOLE, queues=many(QUEUE_ROW), next=maybe(TEXT), uncounted=TEXTS),
     ),
     _reads(
         "/queues/{queue}", "queue", "One queue, with its oldest, youngest and delayed jobs.",
         _queue, places=(QUEUE,), query=(_BODIES,),
         reply=_answer(
-            queue=QUEUE_ROW, oldest=many(_LISTED_JOB), youngest=many(_LISTED_JOB),
+            queue=QUEUE_ROW, uncounted=TEXTS, oldest=many(_LISTED_JOB), youngest=many(_LISTED_JOB),
             delayed=many(_LISTED_JOB), series=by_name(_POINTS),
         ),
     ),
@@ -339,7 +340,8 @@ ROUTES: Final[Sequence[Route]] = (
     _reads(
         "/workers", "workers", "Workers of the task library, and all other clients.",
         _topic("workers"),
-        reply=_answer(workers=many(WORKER), clients=many(OBJECT), clients_total=WHOLE),
+        reply=_answer(workers=many(WORKER), clients=many(OBJECT), clients_own=WHOLE,
+            clients_total=WHOLE),
     ),
     _reads(
         "/tasks", "tasks", "Run times of tasks, the slowest first, and the jobs that run longest.",

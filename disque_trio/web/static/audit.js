@@ -2,9 +2,9 @@
 
 import { app, redraw } from "./app.js";
 import { element } from "./elements.js";
-import { card, heading, waiting } from "./parts.js";
+import { card, heading, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
-import { inOrAgo, named, sentence } from "./words.js";
+import { inOrAgo, named } from "./words.js";
 
 const FRESH_MS = 5000;
 
@@ -18,7 +18,7 @@ export const audit = {
     if (!put?.data) return [heading("Audit log"), waiting(put, "operations")];
     return [
       heading("Audit log", "Operations that were run at this console and over HTTP, the latest first.", element("a", { href: "#/cluster" }, "Cluster")),
-      put.error && element("p", { class: "empty bad" }, sentence(put.error)),
+      put.error && unreached(put),
       card("Operations", {}, entries(put.data.entries)),
     ];
   },

@@ -12,13 +12,13 @@ const GAP = 25; // seconds between two points that are not joined, unless sample
 // `series` have `label`, `values` and `colour` (a class). Null is a gap. `marks` are what
 // happened: { at, kind, words }.
 export function chart({ title, at, series, unit = "", seconds = SECONDS, period = 0, marks = [] }) {
-  const scale = { seconds, gap: Math.max(GAP, 2.2 * period) };
+  const scale = { seconds, period, gap: Math.max(GAP, 2.2 * period) };
   const most = ceiling(Math.max(1, ...series.flatMap(({ values }) => values.map((v) => v ?? 0))));
   const hover = app.hover === null ? null : nearest(at, app.hover, seconds);
   return element(
     "figure",
     { class: "chart" },
-    element("figcaption", {}, legend(title, at, series, unit, hover)),
+    element("figcaption", {}, legend(title, at, series, unit, hover, scale)),
     element(
       "div",
       { class: "plot", pointermove: point, pointerleave: leave },
@@ -103,7 +103,16 @@ function area(at, values, most, { seconds, gap }) {
 }
 
 // Rates have fractions, and what is counted has none.
-const figure = (value, unit) => (unit ? `${rate(value)}${unit}` : number(value));
+const figure = (value, unit) => (unit === "s" ? span(value) : unit ? `${rate(value)}${unit}` : number(value));
+
+// Over the time that is shown: the last sample of an hour says little.
+function summed(values, at, unit, { seconds, period }) {
+  const known = values.filter((value, n) => value !== null && at[n] > at.at(-1) - seconds);
+  if (!known.length) return UNKNOWN;
+  const sum = known.reduce((one, other) => one + other, 0);
+  const mean = `mean ${figure(sum / known.length, unit)}`;
+  return unit === "/s" ? `${mean}, ${number(Math.round(sum * period))} in all` : mean;
+}
 
 // The next round number: 1, 2 or 5 and zeros.
 function ceiling(value) {
@@ -121,7 +130,8 @@ function nearest(at, fraction, seconds) {
   return best;
 }
 
-function legend(title, at, series, unit, hover) {
+function legend(title, at, series, unit, hover, scale) {
+  const isSum = hover === null && unit && scale.seconds > SECONDS;
   const n = hover ?? at.length - 1;
   return [
     element("span", { class: "chart-title" }, title),
@@ -131,7 +141,7 @@ function legend(title, at, series, unit, hover) {
         { class: "entry" },
         element("span", { class: `swatch ${colour}`, "aria-hidden": "true" }),
         `${label} `,
-        element("b", {}, n < 0 || values[n] === null ? UNKNOWN : figure(values[n], unit)),
+        element("b", {}, isSum ? summed(values, at, unit, scale) : n < 0 || values[n] === null ? UNKNOWN : figure(values[n], unit)),
       ),
     ),
     element("span", { class: "small moment" }, hover === null ? "" : clock(at[hover] * 1000)),

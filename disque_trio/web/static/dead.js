@@ -61,7 +61,7 @@ function groupTable(groups) {
       { label: "queue", class: "names", cell: (group) => named(group.queue) },
       { label: "task", needs: "task", class: "names", cell: (group) => (group.task ? named(group.task) : UNKNOWN) },
       { label: "place", needs: "place", class: "names", cell: (group) => (group.place ? named(group.place) : "") },
-      { label: "most often", class: "bodies", cell: (group) => (group.message ? [named(group.message), group.messages > 1 && element("span", { class: "small" }, ` and ${count(group.messages - 1, "other")}`)] : "") },
+      { label: "most often", class: "bodies wrapped", cell: (group) => (group.message ? [named(group.message), group.messages > 1 && element("span", { class: "small" }, ` and ${count(group.messages - 1, "other")}`)] : "") },
       { label: "first seen", isNumber: true, cell: time("first_ms") },
       { label: "last seen", isNumber: true, cell: time("last_ms") },
     ],

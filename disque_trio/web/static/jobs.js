@@ -7,7 +7,7 @@ import { offered, ofJob, propose } from "./operations.js";
 import { download } from "./picture.js";
 import { table } from "./table.js";
 import { viewBar } from "./views.js";
-import { UNKNOWN, clock, count, inOrAgo, jobLink, named, number, queueLink, shortJob, span } from "./words.js";
+import { UNKNOWN, clock, count, inOrAgo, jobLink, named, number, queueLink, shortJob, span, visible } from "./words.js";
 
 // The words of a job's states, everywhere in the console.
 export const STATES = {
@@ -148,7 +148,7 @@ export const jobState = (word) => badge(word ?? "—", `job-${word}`, STATES[wor
 
 export const attempt = ({ attempt: nth, limit }) => (limit ? `${number(nth)} of ${number(limit)}` : number(nth));
 
-export const errorWords = (error) => (error ? named([error.kind, error.message].filter(Boolean).join(": "), { title: error.place || null }) : UNKNOWN);
+export const errorWords = (error) => (error ? named([error.kind, error.message].filter(Boolean).join(": "), error.place ? { title: visible(`${error.kind}: ${error.message} (${error.place})`) } : {}) : UNKNOWN);
 
 export function list(rows, caption = "Jobs") {
   return table({
@@ -163,7 +163,7 @@ export function list(rows, caption = "Jobs") {
       { label: "group", needs: "group", class: "names short", cell: (job) => (job.group ? element("a", { href: jobsLink({ group: job.group }) }, named(job.group)) : "") },
       { label: "key", needs: "key", class: "names short", cell: (job) => (job.key ? named(job.key) : "") },
       { label: "attempt", isNumber: true, cell: attempt },
-      { label: "last error", needs: "error", class: "bodies", cell: (job) => (job.error ? errorWords(job.error) : "") },
+      { label: "last error", needs: "error", class: "bodies wrapped", cell: (job) => (job.error ? errorWords(job.error) : "") },
       { label: "next", isNumber: true, title: "when it is queued, or queued again unless it ends before", cell: (job) => (job.due_s === null ? "" : `in ${span(Math.round(job.due_s))}`) },
       { label: "outcome", needs: "outcome", cell: (job) => job.outcome ?? "" },
       { label: "ended", isNumber: true, needs: "ended_ms", cell: (job) => job.ended_ms && element("span", { title: clock(job.ended_ms) }, inOrAgo(job.ended_ms)) },

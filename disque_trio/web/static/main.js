@@ -188,7 +188,7 @@ function tools() {
     pulse(isFrozen),
     hasCluster() && element(
       "select",
-      { class: "spare", "aria-label": "Between looks", title: "between looks", value: String(app.every), change: choose },
+      { "aria-label": "Between looks", title: "between looks", value: String(app.every), change: choose },
       EVERY.map((each) => element("option", { value: String(each) }, span(each / 1000))),
     ),
     hasCluster() && element(
@@ -199,7 +199,7 @@ function tools() {
     element("button", { title: "go to (Ctrl-K)", click: () => openPalette(pages()) }, "Go to ", element("kbd", {}, "Ctrl K")),
     element("button", { title: "copy the address of this view", click: copyLink }, "Link"),
     element("button", { "aria-label": isDark ? "Light" : "Dark", title: "light or dark (d)", click: theme }, isDark ? "☀" : "☾"),
-    element("button", { class: "spare", "aria-label": "Keys", title: "keys (?)", click: help }, "?"),
+    element("button", { "aria-label": "Keys", title: "keys (?)", click: help }, "?"),
     app.hello?.topics.length > 0 && !app.hello.operations.length && element("span", { class: "badge" }, "read only"),
     app.hello?.login && element("form", { method: "post", action: "/logout" }, element("button", { class: "plain" }, "Log out")),
   ];
@@ -223,7 +223,7 @@ function pulse(isFrozen) {
     "span",
     { class: `pulse ${isLive ? "live" : "away"}` },
     element("span", { class: "mark", "aria-hidden": "true" }, isLive ? "●" : "○"),
-    isLive ? " live" : " not connected",
+    element("span", { class: "words" }, isLive ? " live" : " not connected"),
   );
 }
 

@@ -40,14 +40,10 @@ function withLimits(action, limits) {
 // A body can be edited if the whole of it is here, as text.
 const isWhole = ({ body, bytes }) => typeof body === "string" && new Blob([body]).size === bytes;
 
-// To end a job that runs is to cancel it.
 export const ofJob = (id, states, job = {}) =>
   offered("jobs", { id }, shortJob(id), states).flatMap((action) => {
-    if (action.operation === "jobs edit") {
-      return isWhole(job) ? [{ ...action, form: action.form.map((field) => ({ ...field, default: job.body })) }] : [];
-    }
-    const isCancel = action.operation === "jobs acknowledge" && states.includes("running");
-    return [isCancel ? { ...action, label: "Cancel" } : action];
+    if (action.operation !== "jobs edit") return [action];
+    return isWhole(job) ? [{ ...action, form: action.form.map((field) => ({ ...field, default: job.body })) }] : [];
   });
 
 export const ofFlow = ({ id, state, counts }) => offered("flows", { id }, shortJob(id), [state, ...(counts?.dead ? ["dead"] : [])]);
@@ -196,10 +192,11 @@ function drawn(work) {
     work.stage === "doing"
       ? element("button", { "data-first": true, click: () => stopAll(work) }, "Stop")
       : element("button", { class: "main", "data-first": true, click: close }, "Close");
+  const hasFailed = work.stage === "done" && work.outcomes.some(({ failed }) => failed?.length);
   return [
     ...refusals,
     ...work.outcomes.map(outcome),
-    element("div", { class: "answers" }, answers),
+    element("div", { class: "answers" }, hasFailed && element("button", { click: () => plan(work.actions) }, "Try again"), answers),
   ];
 }
 

@@ -3,7 +3,7 @@
 import { amend, nodeName } from "./app.js";
 import { chart, shown, sparkline } from "./chart.js";
 import { element } from "./elements.js";
-import { AS_LAST, card, findings, heading, share, state, tile, unreached, waiting } from "./parts.js";
+import { asLast, card, findings, heading, share, state, tile, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
 import { ofNode } from "./operations.js";
 import { UNKNOWN, clock, count, named, number, rate, span, visible } from "./words.js";
@@ -14,12 +14,12 @@ export const overview = {
   view(heard, { args }) {
     const put = heard.overview;
     if (!put?.data) return [heading("Overview"), waiting(put, "their state")];
-    const { totals, series, nodes, is_counting: isCounting } = put.data;
+    const { totals, series, nodes } = put.data;
     return [
       heading("Overview", ofHowMany(nodes)),
-      unreached(put, AS_LAST),
+      unreached(put, asLast),
       card("Findings", { class: "card flat" }, findings(put.data.findings)),
-      element("div", { class: "tiles" }, tiles(totals, series, isCounting)),
+      element("div", { class: "tiles" }, tiles(put.data, Object.keys(put.unreached ?? {}).length)),
       spans(args),
       element("div", { class: "charts" }, charts(series, heard.history?.data, SPANS[args.span] ?? SPANS[""])),
       card("Nodes", {}, nodeTable(nodes)),
@@ -33,8 +33,11 @@ function ofHowMany(nodes) {
   return up ? `${up} of ${count(nodes.length, "node")} answer; rates are theirs` : "No node answers.";
 }
 
-function tiles(totals, series, isCounting) {
-  const counted = { note: isCounting ? "still counting" : "" };
+function tiles({ totals, series, nodes, is_counting: isCounting, uncounted = [] }, silent) {
+  // Sums lack the nodes that are missing: what they have may come on top.
+  const least = (missing, value) => (missing && value !== null ? `≥${number(value)}` : number(value));
+  const of = (missing) => (missing ? `of ${nodes.length - missing} of ${count(nodes.length, "node")}` : "");
+  const counted = { note: [isCounting && "still counting", of(uncounted.length)].filter(Boolean).join(", ") };
   const spark = (name, colour) => series && sparkline(series.at, series[name] ?? [], colour);
   const warned = (value) => ({ level: value ? "warn" : "" });
   return [
@@ -42,11 +45,11 @@ function tiles(totals, series, isCounting) {
     tile("delivered/s", rate(totals.delivered_s), {}, spark("delivered_s", "delivered")),
     tile("acknowledged/s", rate(totals.acked_s), {}, spark("acked_s", "acked")),
     tile("redelivered/s", rate(totals.again_s), warned(totals.again_s >= 1)),
-    tile("queued", number(totals.queued), { link: "#/queues", ...counted }, spark("queued", "queued")),
-    tile("leased", number(totals.leased), { link: "#/workers", ...counted }),
-    tile("delayed", number(totals.delayed), { link: "#/later" }),
-    tile("dead", number(totals.dead), { link: "#/dead", ...warned(totals.dead) }),
-    tile("too few replicas", number(totals.under_replicated), warned(totals.under_replicated)),
+    tile("queued", least(uncounted.length, totals.queued), { link: "#/queues", ...counted }, spark("queued", "queued")),
+    tile("leased", least(uncounted.length, totals.leased), { link: "#/workers", ...counted }),
+    tile("delayed", least(silent, totals.delayed), { link: "#/later", note: of(silent) }),
+    tile("dead", least(uncounted.length, totals.dead), { link: "#/dead", note: of(uncounted.length), ...warned(totals.dead) }),
+    tile("too few replicas", least(silent, totals.under_replicated), { note: of(silent), ...warned(totals.under_replicated) }),
   ];
 }
 
@@ -104,7 +107,7 @@ function charts(live, past, [, seconds, period]) {
         unit: "/s",
       }),
     ),
-    isKept && seconds > 300 && card("Wait", {}, chart({ title: "Milliseconds from due to delivered, mean", ...time, series: [line("wait", "wait_ms", "acked")] })),
+    isKept && seconds > 300 && card("Wait", {}, chart({ title: "From due to delivered, mean", ...time, series: [{ ...line("wait", "wait_ms", "acked"), values: series.wait_ms.map((ms) => ms && ms / 1000) }], unit: "s" })),
     happened(shown(marks, series.at, seconds)),
   ];
 }
@@ -122,7 +125,19 @@ const HAPPENED = {
 };
 const MARKS_MOST = 12;
 
-function happened(marks) {
+// The stalls of a node are one line, at the time of the last one.
+function folded(marks) {
+  const stalls = Map.groupBy(marks.filter(({ kind }) => kind === "late"), ({ node }) => node);
+  return marks.flatMap((mark) => {
+    const all = mark.kind === "late" ? stalls.get(mark.node) : [mark];
+    if (mark !== all.at(-1)) return [];
+    const longest = Math.max(...all.map(({ what }) => parseFloat(what)));
+    return [all.length > 1 ? { ...mark, words: `${visible(nodeName(mark.node))} stood still ${number(all.length)} times, up to ${longest} s` } : mark];
+  });
+}
+
+function happened(all) {
+  const marks = folded(all);
   if (!marks.length) return null;
   const late = marks.slice(-MARKS_MOST);
   const line = ({ at, kind, words }) => element("li", {}, element("span", { class: `mark ${kind}`, "aria-hidden": "true" }), element("span", { class: "small" }, clock(at * 1000)), " ", element("bdi", {}, words));

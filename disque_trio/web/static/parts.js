@@ -1,6 +1,6 @@
 // Pieces that several pages are made of.
 
-import { app, nodeName, nodeNumber } from "./app.js";
+import { app, nodeName, nodeNumber, nodes } from "./app.js";
 import { element, shape } from "./elements.js";
 import { choices, propose, remedy } from "./operations.js";
 import { UNKNOWN, bytes, count, fromBase64, inOrAgo, named, number, sentence } from "./words.js";
@@ -33,11 +33,17 @@ export function heading(title, note, ...tools) {
 
 // Before the first answer, and where an answer says no.
 export function waiting(put, topic = "it") {
-  if (put?.error) return element("p", { class: "empty bad" }, sentence(put.error));
+  if (put?.error) return unreached(put);
   return element("p", { class: "empty" }, `Asking the nodes for ${topic} …`);
 }
 
 export const empty = (text) => element("p", { class: "empty" }, text);
+
+// Without the answer of a node nobody knows that there is none.
+export const noneOf = (put, text) => {
+  const missing = Object.keys(put.unreached ?? {});
+  return missing.length ? `Not known: no answer from ${missing.map(nodeName).join(", ")}.` : text;
+};
 
 const SIGNS = { good: "✓", note: "·", warn: "▲", bad: "✖" };
 
@@ -98,23 +104,31 @@ export const code = (text, meaning) =>
 export const badge = (text, level = "", title = null) =>
   element("span", { class: `badge ${level}`, title }, text);
 
-// Nodes that did not answer.
-// What that means for what follows can be said, too.
-export function unreached(put, so = "What follows is without it.") {
+// Nodes that did not answer, and what that means for what follows.
+export function unreached(put, so = () => "What follows is without it.") {
   const missing = Object.entries(put?.unreached ?? {});
   if (!missing.length && !put?.error) return null;
+  const line = (...words) => element("li", { class: "bad" }, sign("bad"), element("span", {}, words));
+  const known = nodes();
+  // Then the error has the reason of each, without its name.
+  if (put.error && known.length && known.every(({ state: word }) => word === "silent")) {
+    return element("ul", { class: "findings" }, known.map(({ node, why }) => line("No answer from ", named(nodeName(node)), ": ", sentence(why))));
+  }
   return element(
     "ul",
     { class: "findings" },
-    put.error && element("li", { class: "bad" }, sign("bad"), element("span", {}, sentence(put.error))),
+    put.error && line(sentence(put.error)),
     missing.map(([node, why]) =>
-      element("li", { class: "warn" }, sign("warn"), element("span", {}, "No answer from ", named(nodeName(node)), ": ", sentence(why.replace(/\.$/, "")), ". ", so)),
+      element("li", { class: "warn" }, sign("warn"), element("span", {}, "No answer from ", named(nodeName(node)), ": ", sentence(why.replace(/\.$/, "")), ". ", so(node, put))),
     ),
   );
 }
 
 // Of sums over queues (`observe/queue_counts.py`).
-export const AS_LAST = "Its queues count as they were last, until it has been silent for five minutes.";
+export const asLast = (node, put) =>
+  put.data?.uncounted?.includes(node)
+    ? "Its queues have not been counted: what follows is without them."
+    : "Its queues count as they were last, until it has been silent for five minutes.";
 
 // How much of a whole, as a bar with the figure beside it.
 export function share(part, whole) {

@@ -3,7 +3,7 @@
 import { app } from "./app.js";
 import { chart } from "./chart.js";
 import { element } from "./elements.js";
-import { AS_LAST, body, buttons, card, facts, heading, unreached, waiting, where } from "./parts.js";
+import { asLast, body, buttons, card, facts, heading, unreached, waiting, where } from "./parts.js";
 import { jobState, jobsLink } from "./jobs.js";
 import { ofJob, ofQueue } from "./operations.js";
 import { limits, paused, takers } from "./queues.js";
@@ -26,12 +26,12 @@ export const queue = {
     const found = put.data.queue;
     if (!found) {
       app.actions = ofQueue(args.b64 ? { name, name_b64: args.b64 } : { name }).filter(({ operation }) => operation === "queues add");
-      return [heading(title, null, ...buttons(app.actions)), unreached(put, AS_LAST), element("p", { class: "empty" }, "No node has a queue of this name.")];
+      return [heading(title, null, ...buttons(app.actions)), unreached(put, asLast), element("p", { class: "empty" }, "No node has a queue of this name.")];
     }
     app.actions = ofQueue(found);
     return [
       heading(title, paused(found), ...buttons(app.actions)),
-      unreached(put, AS_LAST),
+      unreached(put, asLast),
       summary(found),
       element("div", { class: "charts" }, charts(put.data.series)),
       lists(put.data),

@@ -2,7 +2,7 @@
 
 import { amend, app, nodeName, nodes, redraw } from "./app.js";
 import { element } from "./elements.js";
-import { AS_LAST, badge, buttons, heading, unreached, waiting, where } from "./parts.js";
+import { asLast, badge, buttons, heading, unreached, waiting, where } from "./parts.js";
 import { table } from "./table.js";
 import { offered, ofQueue } from "./operations.js";
 import { viewBar } from "./views.js";
@@ -35,7 +35,7 @@ export const queues = {
     app.actions = offered("queues", {}, "");
     const search = [heading("Queues", counted(put?.data), ...buttons(app.actions)), viewBar("queues"), tools(args)];
     if (!put?.data) return [...search, waiting(put, "their queues")];
-    return [...search, unreached(put, AS_LAST), list(put.data, args, Object.keys(put.unreached ?? {}).length > 0), pager(put.data)];
+    return [...search, unreached(put, asLast), list(put.data, args, Object.keys(put.unreached ?? {}).length > 0), pager(put.data)];
   },
 };
 
@@ -114,7 +114,7 @@ function list({ rows }, args, isPartial) {
       }),
       sort: { by: args.sort ?? "jobs", isDown: isDown(args) },
       columns: [
-        { label: "name", sort: "name", class: "names", cell: link },
+        { label: "name", sort: "name", class: "names badged", cell: (row) => [link(row), paused(row)] },
         figure("jobs", "jobs", number, "jobs"),
         { label: "where", cell: (row) => where(row.where) },
         figure("oldest", "age_s", span, "age", "how long the first job waits"),
@@ -125,7 +125,6 @@ function list({ rows }, args, isPartial) {
         { ...figure("restored", "restored", number, null, "wait for the end of RETRY after a restart"), needs: "restored" },
         { label: "dead", isNumber: true, cell: dead, needs: "dead" },
         { label: "takers", sort: "waiting", isNumber: true, title: "clients that wait for its jobs", cell: takers },
-        { label: "paused", cell: paused, needs: "paused" },
         { label: "limits", class: "wraps", cell: limits, needs: "limits" },
       ],
       none: args.match || args.only ? noneLike(args) : isPartial ? "No queue is known of the nodes that answer." : "No queue has been used yet.",
@@ -148,7 +147,7 @@ export function takers(row) {
   const isStuck = row.takers === 0 && row.jobs > 0;
   // Workers that run jobs wait for none.
   const isPaused = Object.values(row.paused ?? {}).some((side) => side === "out" || side === "all");
-  if (isStuck && !isPaused && (row.leased > 0 || row.out_s > 0)) return element("span", { class: "quiet-text", title: "no client waits: workers run its jobs" }, "busy");
+  if (isStuck && !isPaused && row.served) return element("span", { class: "quiet-text", title: "no client waits: workers run its jobs" }, "busy");
   return isStuck
     ? element("span", { class: "warn-text", title: "jobs, and nobody takes them" }, "▲ none")
     : number(row.takers);

@@ -4,7 +4,7 @@ import { app } from "./app.js";
 import { element } from "./elements.js";
 import { jobsLink } from "./jobs.js";
 import { ofJob } from "./operations.js";
-import { card, heading, unreached, waiting } from "./parts.js";
+import { card, heading, noneOf, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
 import { UNKNOWN, count, jobLink, named, number, shortJob, span } from "./words.js";
 
@@ -16,9 +16,9 @@ export const tasks = {
     const put = heard.tasks;
     if (!put?.data) return [heading("Tasks"), waiting(put, "how long tasks run")];
     const { tasks: rows, running, window_s: window } = put.data;
-    const times = timesTable(rows, args);
+    const times = timesTable(rows, args, noneOf(put, "No worker has told of a run. Workers report every ten seconds."));
     const timesRows = app.rows;
-    const slowest = runningTable(running);
+    const slowest = runningTable(running, noneOf(put, "Nothing runs now."));
     app.rows = [...timesRows, ...app.rows];
     return [
       heading("Tasks", `${count(rows.length, "task")}, ${count(running.length, "running job")}`, element("a", { href: "#/workers" }, "Workers")),
@@ -41,11 +41,14 @@ export function time(seconds) {
 const share = ({ runs, failures }) =>
   failures ? element("span", { class: "warn-text" }, `${number(failures)} (${Math.max(1, Math.round((100 * failures) / runs))} %)`) : number(failures);
 
-function timesTable(rows, args) {
+function timesTable(rows, args, none) {
   const by = args.sort ?? "p95_s";
   const isDown = args.desc ? args.desc === "true" : by !== "task";
-  const order = (a, b) => (by === "task" ? a.task.localeCompare(b.task) : (a[by] ?? 0) - (b[by] ?? 0)) * (isDown ? -1 : 1);
-  const figure = (label, name, words = time, title = null) => ({ label, title, sort: name, isNumber: true, cell: (row) => words(row[name]) });
+  // A job that still runs takes at least as long as it has run.
+  const value = (row) => (by === "p95_s" ? Math.max(row.p95_s ?? 0, row.longest_s ?? 0) : (row[by] ?? 0));
+  const order = (a, b) => (by === "task" ? a.task.localeCompare(b.task) : value(a) - value(b)) * (isDown ? -1 : 1);
+  const figure = (label, name, words, title = null) => ({ label, title, sort: name, isNumber: true, cell: (row) => words(row[name]) });
+  const took = (label, name, title = null) => ({ ...figure(label, name, time, title), cell: (row) => (row.runs || row.longest_s == null ? time(row[name]) : `≥ ${time(row.longest_s)}`) });
   return table({
     caption: "Run times of tasks",
     rows: [...rows].sort(order),
@@ -55,18 +58,18 @@ function timesTable(rows, args) {
       { label: "task", sort: "task", class: "names", cell: ({ task }) => element("a", { href: jobsLink({ task }), tabindex: "-1" }, named(task)) },
       figure("runs", "runs", number, "that have ended"),
       { label: "failed", sort: "failures", isNumber: true, cell: share },
-      figure("mean", "mean_s"),
-      figure("p50", "p50_s", time, "half of the runs took no longer"),
-      figure("p95", "p95_s", time, "95 % of the runs took no longer"),
-      figure("p99", "p99_s", time, "99 % of the runs took no longer"),
-      figure("running", "running", number),
+      took("mean", "mean_s"),
+      took("p50", "p50_s", "half of the runs took no longer"),
+      took("p95", "p95_s", "95 % of the runs took no longer"),
+      took("p99", "p99_s", "99 % of the runs took no longer"),
+      { label: "running", sort: "running", isNumber: true, cell: (row) => [number(row.running), row.runs && row.longest_s > row.p95_s && element("span", { class: "small" }, `, for ${time(row.longest_s)}`)] },
       figure("workers", "workers", number, "that ran it"),
     ],
-    none: "No worker has told of a run. Workers report every ten seconds.",
+    none,
   });
 }
 
-function runningTable(rows) {
+function runningTable(rows, none) {
   return table({
     caption: "Jobs that run longest",
     rows,
@@ -79,6 +82,6 @@ function runningTable(rows) {
       { label: "lease left", isNumber: true, cell: ({ lease_s: left }) => (left === null ? "no lease" : time(left)) },
       { label: "worker", class: "names", cell: ({ worker }) => named(worker) },
     ],
-    none: "Nothing runs now.",
+    none,
   });
 }

@@ -2,7 +2,7 @@
 
 import { app, nodeName } from "./app.js";
 import { element, shape } from "./elements.js";
-import { badge, card, empty, heading, state, unreached, waiting } from "./parts.js";
+import { badge, card, empty, heading, noneOf, state, unreached, waiting } from "./parts.js";
 import { offered } from "./operations.js";
 import { table } from "./table.js";
 import { UNKNOWN, bytes, count, jobLink, named, number, rate, shortJob, span } from "./words.js";
@@ -13,25 +13,30 @@ export const workers = {
   view(heard) {
     const put = heard.workers;
     if (!put?.data) return [heading("Workers"), waiting(put, "who takes jobs")];
-    const { workers: list, clients, clients_total: total } = put.data;
-    const clientRows = clientTable(clients ?? []);
+    const { workers: list, clients } = put.data;
+    const clientRows = clientTable(clients ?? [], noneOf(put, "No other client is connected."));
     const workerRows = list.length ? workerTable(list) : null;
     if (workerRows) app.rows = [...workerRows.rows, ...clientRows.rows];
     return [
-      heading("Workers", words(list, clients ?? []), element("a", { href: "#/tasks" }, "Run times of tasks")),
+      heading("Workers", words(put), element("a", { href: "#/tasks" }, "Run times of tasks")),
       unreached(put),
-      card("Workers", {}, workerRows?.drawn ?? empty("No worker of the task library gives a sign of life.")),
-      card("Plain clients", { note: some(clients, total) }, clientRows.drawn),
+      card("Workers", {}, workerRows?.drawn ?? empty(noneOf(put, "No worker of the task library gives a sign of life."))),
+      card("Plain clients", { note: some(put.data) }, clientRows.drawn),
     ];
   },
 };
 
-const some = (clients, total) =>
-  total > clients.length ? `the first ${number(clients.length)} of ${number(total)}` : null;
+const some = ({ clients, clients_total: total, clients_own: own = 0 }) =>
+  [
+    total > clients.length + own && `the first ${number(clients.length)} of ${number(total - own)}`,
+    own > 0 && `besides ${count(own, "connection")} of workers and of the console`,
+  ].filter(Boolean).join(", ");
 
-const words = (list, clients) => {
+const words = (put) => {
+  const { workers: list, clients = [] } = put.data;
   const live = list.filter((worker) => worker.state === "live").length;
-  return `${count(live, "live worker")}, ${count(clients.length, "client")}`;
+  const text = `${count(live, "live worker")}, ${count(clients.length, "client")}`;
+  return live ? text : noneOf(put, text);
 };
 
 function workerTable(list) {
@@ -91,7 +96,7 @@ function running({ running: jobs }) {
   );
 }
 
-function clientTable(clients) {
+function clientTable(clients, none) {
   const drawn = table({
     caption: "Plain clients",
     rows: clients,
@@ -108,7 +113,7 @@ function clientTable(clients) {
       { label: "idle", isNumber: true, cell: (client) => span(client.idle_s) },
       { label: "last command", cell: (client) => (client.command ? element("code", {}, client.command) : UNKNOWN) },
     ],
-    none: "No other client is connected.",
+    none,
   });
   return { drawn, rows: app.rows };
 }

@@ -85,6 +85,7 @@ def overview(_args: Said) -> Said:
                 "args": {"queue": "mail"},
             },
         ],
+        "uncounted": [],
         "totals": {
             "queued": 41_377,
             "leased": 214,
@@ -139,6 +140,7 @@ def queue_row(name: str, jobs: int = 0, **others: object) -> Said:
         "leased": 14,
         "dead": 0,
         "takers": 48,
+        "served": True,
         "paused": {},
         "limits": None,
         "limited": False,
@@ -351,7 +353,7 @@ def tasks(_args: Said) -> Said:
     def row(task: str, p50: float, failures: int = 0, **others: object) -> Said:
         times = {"mean_s": p50 * 1.4, "p50_s": p50, "p95_s": p50 * 3, "p99_s": p50 * 9}
         told = {"task": task, "runs": 41_209, "failures": failures, **times}
-        return {**told, "running": 4, "workers": 2, **others}
+        return {**told, "running": 4, "longest_s": 1.0, "workers": 2, **others}
 
     running = {"id": JOB, "task": "mail.send", "queue": "mail", "worker": "mailer-7@web3"}
     return {

@@ -101,6 +101,11 @@ async def test_an_action_shows_its_plan_first_and_then_each_node(tab: Tab, fake:
     assert carried["token"] == "t1"
     bad = await tab.text(".outcome .bad")
     assert "7713: not reached" in bad
+    await tab.click(".answers button", "Try again")
+    await tab.until("document.querySelector('dialog .plan')")
+    assert fake.done("queues pause") == [{"queue": "mail", "side": "all"}] * 2
+    await tab.press("Enter")
+    await tab.has("Try again")
     await tab.press("Enter")
     await tab.until("!document.querySelector('dialog').open")
 

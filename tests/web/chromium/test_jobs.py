@@ -117,11 +117,43 @@ async def test_the_page_of_a_job_says_what_failed_and_who_has_it(tab: Tab, fake:
     assert "Cancel" in await tab.run(names)
 
 
+async def test_the_stalls_of_a_node_are_one_line(tab: Tab, fake: Fake) -> None:
+    past = scene.history({"span": "hour"})
+    now = past["at"][-1]
+    lates = [(n * 7, scene.N2, f"{n / 10}s") for n in range(5, 25)] + [(30, scene.N1, "0.7s")]
+    marks = [{"at": now - ago, "node": node, "kind": "late", "what": s} for ago, node, s in lates]
+    past["marks"] = sorted(marks, key=lambda mark: mark["at"])
+    fake.topics = {**fake.topics, "history": lambda _args: past}
+
+    await opened(tab, fake, "#/overview?span=hour", "What happened")
+
+    lines = await tab.run("[...document.querySelectorAll('.marks li')].map((li) => li.innerText)")
+    assert [line.split(" ", 1)[1] for line in lines] == [
+        "n2 stood still 20 times, up to 2.4 s",
+        "n1 stood still for 0.7s",
+    ]
+
+
+async def test_to_end_jobs_has_one_name(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/jobs?key=report", "Cancel all")
+
+    await tab.run(f"location.hash = '#/job/{scene.JOB}'")
+    await tab.until("[...document.querySelectorAll('.heading button')].length")
+
+    assert "Acknowledge" not in await tab.text("main")
+
+
 async def test_charts_show_what_nodes_have_kept(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "", "5 min ago")
 
     await tab.click(".segments button", "1 h")
     await tab.has("1 h ago", "refused")
+    samples = scene.history({"span": "hour"})["added_s"]
+    known = [each for each in samples if each is not None]
+    mean, total = round(sum(known) / len(known)), round(sum(known) * 10)
+    await tab.has(f"added mean {mean}/s, {total:,} in all")
+    axes = "[...document.querySelectorAll('.plot .top')].map((each) => each.innerText)"
+    assert (await tab.run(axes))[-1] == "1 s"
     assert await tab.run("location.hash") == "#/overview?span=hour"
     titles = "[...document.querySelector('.chart').querySelectorAll('.mark title')]"
     told = await tab.run(f"{titles}.map((each) => each.textContent.split(',')[0])")

@@ -178,6 +178,49 @@ async def test_boxes_of_a_flow_have_room_for_their_words(tab: Tab, fake: Fake, w
     assert await tab.run(cut) == 0
 
 
+async def test_the_whole_bar_is_in_sight_on_a_phone(tab: Tab, fake: Fake) -> None:
+    await sized(tab, 390)
+
+    await opened(tab, fake, "#/queues", "mail")
+
+    rights = (
+        "[...document.querySelectorAll('#bar .tools :is(select, button)')].map((each) =>"
+        " [each.ariaLabel ?? each.innerText.trim(), each.getBoundingClientRect().right])"
+    )
+    shown = {name for name, right in await tab.run(rights) if 0 < right <= 390}
+    assert {"Between looks", "Freeze", "Go to", "Link", "Dark", "Keys"} <= shown
+
+
+async def test_the_name_of_a_queue_has_the_room_of_its_table(tab: Tab, fake: Fake) -> None:
+    await sized(tab, 1024)
+    name = "invoices-of-the-month-of-may"
+    rows = [scene.queue_row(name, 20), scene.queue_row("orders", 0, paused={scene.N1: "all"})]
+    page = {"rows": rows, "total": 2, "page": 0, "pages": 1}
+    fake.topics = {**fake.topics, "queues": lambda _args: page}
+    await opened(tab, fake, "#/queues", name)
+
+    cut = (
+        "[...document.querySelectorAll('tbody .name')]"
+        ".filter((each) => each.scrollWidth > each.clientWidth)"
+    )
+    assert await tab.run(f"{cut}.length") == 0
+    badge = "document.querySelector('tbody tr:nth-child(2) th .badge').innerText"
+    assert await tab.run(badge) == "stopped both ways at 1 of 3"
+
+
+async def test_a_long_error_is_whole_in_its_row(tab: Tab, fake: Fake) -> None:
+    await sized(tab, 1024)
+    message = "[Errno 28] No space left on device: '/var/backups/today.tar.gz'"
+    error = {"kind": "OSError", "message": message, "place": "app.py:3"}
+    jobs = [scene.found(n, "backing-off", error=error) for n in range(3)]
+    fake.topics = {**fake.topics, "jobs": lambda _args: {"jobs": jobs, "is_cut": False}}
+    await opened(tab, fake, "#/jobs", "OSError")
+
+    words = "document.querySelector('.wrapped .name')"
+    assert await tab.run(f"{words}.scrollHeight - {words}.clientHeight") <= 1
+    assert await tab.run(f"{words}.title") == f"OSError: {message} (app.py:3)"
+
+
 async def test_cards_of_a_phone_show_whole_outcomes_and_errors(tab: Tab, fake: Fake) -> None:
     await sized(tab, 390)
     error = {"kind": "TimeoutError", "message": "smtp.example.org did not answer for ann@example"}

@@ -97,6 +97,16 @@ async def test_nodes_that_did_not_answer_are_named(tab: Tab, fake: Fake) -> None
     await tab.has("No answer from n3: no answer within 1 s. Its queues count as they were last")
 
 
+async def test_totals_say_which_nodes_they_lack(tab: Tab, fake: Fake) -> None:
+    fake.unreached = {scene.N3: "no answer within 1 s"}
+    overview = scene.overview({}) | {"uncounted": [scene.N3]}
+    fake.topics = {**fake.topics, "overview": lambda _args: overview}
+
+    await opened(tab, fake, "", "n3: no answer within 1 s. Its queues have not been counted")
+
+    await tab.has("queued\n≥41,377\nof 2 of 3 nodes", "delayed\n≥3,802\nof 2 of 3 nodes")
+
+
 async def test_a_page_of_queues_has_a_hundred_rows_of_a_hundred_thousand(
     tab: Tab, fake: Fake
 ) -> None:
@@ -227,7 +237,7 @@ async def test_a_queue_whose_workers_are_all_busy_is_not_one_that_nobody_takes(
 ) -> None:
     rows = [
         scene.queue_row("served", 10, takers=0),
-        scene.queue_row("stuck", 10, takers=0, leased=0, out_s=0),
+        scene.queue_row("stuck", 10, takers=0, served=False),
         scene.queue_row("stopped", 10, takers=0, paused={scene.N2: "out"}),
     ]
     page = {"rows": rows, "total": 3, "page": 0, "pages": 1}
@@ -249,6 +259,52 @@ async def test_the_slowest_tasks_and_who_runs_the_slowest_jobs(tab: Tab, fake: F
     await tab.until(f"({names})[0] === 'mail.send'")
     await tab.press("j", "Enter")
     await tab.until("location.hash === '#/jobs?task=mail.send'")
+
+
+async def test_what_no_node_answers_is_not_absent(tab: Tab, fake: Fake) -> None:
+    fake.unreached = {scene.N3: "no answer within 1 s"}
+    fake.topics = {
+        **fake.topics,
+        "workers": lambda _args: {"workers": [], "clients": [], "clients_total": 0},
+        "tasks": lambda _args: {"window_s": 600, "tasks": [], "running": []},
+    }
+
+    for page, absent in (("workers", "0 live workers"), ("tasks", "Nothing runs now")):
+        await opened(tab, fake, f"#/{page}", "Not known: no answer from n3.")
+        assert absent not in await tab.text("main")
+
+
+async def test_without_an_answer_each_node_is_named_once(tab: Tab, fake: Fake) -> None:
+    why = "not heard for 21 s: no answer within 1 s"
+    silent = [each | {"state": "silent", "why": why} for each in scene.nodes()]
+    overview = scene.overview({}) | {"nodes": silent}
+    fake.topics = {**fake.topics, "overview": lambda _args: overview}
+    topics = ("jobs", "workers", "tasks", "later")
+    fake.errors |= dict.fromkeys(topics, f"no node could do it: {why}; {why}; {why}")
+
+    for page in topics:
+        await opened(tab, fake, f"#/{page}", f"No answer from n1: {why}")
+        lines = await tab.run(
+            "[...document.querySelectorAll('main .findings .bad')].map((li) => li.innerText)"
+        )
+        assert [line.split("No answer ")[1] for line in lines] == [
+            f"from {name}: {why}" for name in ("n1", "n2", "n3")
+        ]
+        assert "no node could do it" not in await tab.text("main")
+
+
+async def test_a_first_run_that_is_long_makes_its_task_the_slowest(tab: Tab, fake: Fake) -> None:
+    [slow, *others] = scene.tasks({})["tasks"]
+    times = dict.fromkeys(("mean_s", "p50_s", "p95_s", "p99_s"))
+    first = {**slow, **times, "task": "first", "runs": 0, "longest_s": 13_000.0}
+    again = {**slow, "p95_s": 2.0, "task": "again", "longest_s": 9_000.0}
+    told = {**scene.tasks({}), "tasks": [*others, again, first]}
+    fake.topics = {**fake.topics, "tasks": lambda _args: told}
+
+    await opened(tab, fake, "#/tasks", "first", "≥ 3 h 36 min", "4, for 2 h 30 min")
+
+    names = "[...document.querySelectorAll('tbody')][0].innerText.match(/^[a-z.]+/gm)"
+    assert (await tab.run(names))[:2] == ["first", "again"]
 
 
 async def test_pages_are_drawn_while_the_overview_has_no_answer(tab: Tab, fake: Fake) -> None:

@@ -48,7 +48,7 @@ async def test_the_console_shows_and_acts_on_three_nodes_of_which_one_is_killed(
         "#/queues": "mail",
         "#/queue/mail": "Oldest (5)",
         f"#/job/{job}": "one node is killed: not lost",
-        "#/workers": "disque-trio-console@",
+        "#/workers": "connections of workers and of the console",
         "#/dead": "No job is dead.",
         "#/later": "0 delayed jobs",
     }
