@@ -311,8 +311,8 @@ class QueueCounts:
         """How many of the nodes tell of their queues now; empty if all of them do."""
         known = self._known()
         silent = {*self.uncounted, *self.client.silent}
-        told = sum(where not in silent for where in known)
-        return f"{told} of {counted(len(known), 'node')}" if told < len(known) else ""
+        number = sum(where not in silent for where in known)
+        return f"{number} of {counted(len(known), 'node')}" if number < len(known) else ""
 
     def _known(self) -> list[str]:
         return list(map(str, self.client.nodes.order(math.inf)))

@@ -255,7 +255,9 @@ def test_what_such_a_body_cannot_say_is_refused() -> None:
         App().producer("rescue")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="a job of resque has no unique"):
         resque.using(unique=True)
-    with pytest.raises(NotEncodableError, match="HardJob: a value of type object cannot be encoded"):
+    with pytest.raises(
+        NotEncodableError, match="HardJob: a value of type object cannot be encoded"
+    ):
         resque.enqueue_blocking("HardJob", object())
     with pytest.raises(TooLargeError, match="of 100 at most"):
         resque.enqueue_blocking("HardJob", "x" * 100)
