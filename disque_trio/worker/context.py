@@ -39,7 +39,7 @@ class Job(Generic[State]):
     headers: Mapping[str, Any]
     state: State
     """The value that the app's lifespan has yielded."""
-    _report: "Callable[[Job[Any], float, str], Awaitable[None]] | None" = None
+    _tell: "Callable[[Job[Any], float, str], Awaitable[None]] | None" = None
     _usual: Copies = NO_COPIES
     """Of the jobs of its task."""
     checkpoint: Any = attrs.field(init=False, default=None)
@@ -131,8 +131,8 @@ class Job(Generic[State]):
         Raises `ValueError` for another number. If no node accepts the update, that is logged."""
         if not 0 <= percent <= 100:
             raise ValueError(f"progress is {percent}: it is from 0 to 100")
-        if self._report is not None:
-            await self._report(self, percent, text)
+        if self._tell is not None:
+            await self._tell(self, percent, text)
 
     def once(
         self, connection: Connection, *, paramstyle: str = "qmark", table: str = TABLE

@@ -108,7 +108,7 @@ class JobHandler:
     """A random number from 0 to 1, for jitter."""
     now: Callable[[], float] = time.time
     """Unix time."""
-    _report: Callable[[Job[Any], float, str], Awaitable[None]] = attrs.field(
+    _tell: Callable[[Job[Any], float, str], Awaitable[None]] = attrs.field(
         init=False,
         default=attrs.Factory(
             lambda self: partial(continuations.report_progress, self.enqueuer), takes_self=True
@@ -242,7 +242,7 @@ class JobHandler:
             name, key, headers = entry.definition.name, envelope.key, envelope.headers
         run.task = name
         known = run, name, key, headers, self._state
-        return entry, Job(*known, report=self._report, usual=entry.copies), envelope
+        return entry, Job(*known, tell=self._tell, usual=entry.copies), envelope
 
     def _read(self, body: bytes) -> Envelope:
         return read(body, self.enqueuer.codecs.longest)
