@@ -1,14 +1,19 @@
 """`python -m benchmarks workers`: one process against several behind one port (docs/deploying.md).
 
+With `--against PATH`, as many processes of another server that speaks Disque are measured, too.
+They share no port, so each of its processes has its part of the producers.
+
 The load generator runs on the same cores, so on a small machine the CPU time per job is more useful
 than the jobs per second: with as many workers as cores, the generator has no core of its own.
 """
 
 import argparse
+import shutil
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
@@ -17,10 +22,11 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import meters
+from benchmarks import contenders, meters, programs
 from benchmarks.load import tasks
 from benchmarks.load.dialects import Disque
 from benchmarks.load.processes import Task, rate, work
+from benchmarks.programs import DisqueServer
 from tests.cluster.processes import START_S, Server, eventually, free_port
 from tests.cluster.talk import connection
 
@@ -36,15 +42,13 @@ _FEW_S: Final = 8.0
 
 @attrs.frozen
 class Place:
-    """A running server: the common port, and each worker's own."""
+    """Running processes of a server."""
 
-    server: Server
+    pids: Sequence[int]
+    ports: Sequence[int]
+    """Where producers connect: the port that all processes share, or that of each."""
     own_ports: Sequence[int]
-
-    @property
-    def port(self) -> int:
-        """The common port."""
-        return self.server.port
+    """Of each process."""
 
     def flush(self) -> None:
         """Forget every job."""
@@ -69,10 +73,18 @@ def running(workers: int, directory: Path) -> Iterator[Place]:
         if workers > 1:
             own = list(range(port + 1, port + workers + 1))
             eventually(lambda: "all workers serve" in server.log(), START_S, "all serve")
-        yield Place(server, own)
+        yield Place([server.pid], [port], own)
     finally:
         if server.is_meant_to_run:
             server.terminate()
+
+
+@contextmanager
+def running_other(program: Path, count: int, directory: Path) -> Iterator[Place]:
+    """So many processes of another server, which have met."""
+    contender = contenders.Contender(program.name, DisqueServer, (str(program),))
+    with contenders.running(contender, programs.Place("workers", count), directory) as subject:
+        yield Place(subject.pids, subject.ports, subject.ports)
 
 
 def _adding(port: int, jobs: int, depth: int) -> Task:
@@ -80,8 +92,9 @@ def _adding(port: int, jobs: int, depth: int) -> Task:
 
 
 def add(place: Place, jobs: int, depth: int) -> float:
-    """ADDJOB at the common port."""
-    return rate(work([_adding(place.port, jobs // GENERATORS, depth)] * GENERATORS))
+    """ADDJOB by producers that are spread over the ports."""
+    ports = islice(cycle(place.ports), GENERATORS)
+    return rate(work([_adding(port, jobs // GENERATORS, depth) for port in ports]))
 
 
 def add_in_turn(place: Place, jobs: int) -> float:
@@ -119,7 +132,7 @@ LOADS: Final[dict[str, Load]] = {
     "ADDJOB": add_in_turn,
     "ADDJOB, pipeline 16": add_in_a_pipeline,
     "GETJOB COUNT 200, ACKJOB 200": drain,
-    "produced at the first, consumed at the last": move,
+    "added at first, consumed at last": move,
 }
 
 
@@ -129,9 +142,9 @@ def measure(place: Place, jobs: int) -> dict[str, tuple[float, float]]:
     for name, load in LOADS.items():
         if load is not drain:
             place.flush()
-        before = meters.cpu_s([place.server.pid])
+        before = meters.cpu_s(place.pids)
         speed = load(place, jobs)
-        spent = meters.cpu_s([place.server.pid]) - before
+        spent = meters.cpu_s(place.pids) - before
         found[name] = (speed, spent / jobs * 1e6)
     return found
 
@@ -149,6 +162,13 @@ def _at_least(least: int) -> Callable[[str], int]:
     return number
 
 
+def _program(text: str) -> Path:
+    found = shutil.which(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text}: there is no such program")
+    return Path(found).resolve()
+
+
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks workers", description=__doc__)
     parser.add_argument(
@@ -158,22 +178,32 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         "--jobs", type=_at_least(_BATCH), default=60_000, help="of each load (60,000)"
     )
     parser.add_argument("--rounds", type=_at_least(1), default=3, help="medians of so many (3)")
+    parser.add_argument(
+        "--against", type=_program, metavar="PATH", help="another server that speaks Disque"
+    )
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure by turns, and print medians."""
     options = _options(arguments)
-    samples: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    counts = (1, options.workers)
+    starts: dict[tuple[str, int], Callable[[int, Path], AbstractContextManager[Place]]] = {
+        (contenders.OURS, count): running for count in counts
+    }
+    if options.against:
+        other = partial(running_other, options.against)
+        starts |= {(options.against.name, count): other for count in counts}
+    samples: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as directory:
         for number in range(options.rounds):
-            for workers in (1, options.workers):
-                with running(workers, Path(directory) / str(number)) as place:
-                    for name, sample in measure(place, options.jobs).items():
-                        samples.setdefault((name, workers), []).append(sample)
-    table = Table("load", "workers", "jobs/s", "CPU µs/job")
-    for (name, workers), rows in sorted(samples.items(), key=lambda item: item[0][0]):
+            for (server, count), start in starts.items():
+                with start(count, Path(directory) / f"{server}-{count}-{number}") as place:
+                    for load, sample in measure(place, options.jobs).items():
+                        samples.setdefault((load, server, count), []).append(sample)
+    table = Table("load", "processes", "jobs/s", "CPU µs/job")
+    for (load, server, count), rows in sorted(samples.items(), key=lambda item: item[0][0]):
         speed, spent = (statistics.median(column) for column in zip(*rows, strict=True))
-        table.add_row(name, str(workers), f"{speed:,.0f}", f"{spent:.1f}")
+        table.add_row(load, f"{count} {server}", f"{speed:,.0f}", f"{spent:.1f}")
     Console().print(table)
     return 0

@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,21 +17,27 @@ from benchmarks import contenders, workers
 from benchmarks.__main__ import INTERRUPTED
 from benchmarks.load import processes
 from benchmarks.load.tasks import Report
-from tests.cluster.processes import START_S, Server, eventually
+from tests.cluster.processes import DISQUE_TRIO, START_S, Server, eventually
 
 
 @pytest.mark.slow
-def test_each_load_is_measured_with_one_worker_and_with_several(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_each_load_is_measured_with_one_process_and_with_several_of_each_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(workers, "CLIENTS", 2)
+    other = tmp_path / "other"
+    other.write_text(f'#!/bin/sh\nexec {shlex.join(DISQUE_TRIO)} "$@"\n')
+    other.chmod(0o755)
 
-    assert workers.main(["--jobs", "400", "--rounds", "1"]) == 0
+    assert workers.main(["--jobs", "400", "--rounds", "1", "--against", str(other)]) == 0
 
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
     cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
-    assert [(cell[0], cell[1]) for cell in cells] == [
-        (load, count) for load in sorted(workers.LOADS) for count in ("1", "2")
+    assert [tuple(cell[:2]) for cell in cells] == [
+        (load, f"{count} {server}")
+        for load in sorted(workers.LOADS)
+        for server in (contenders.OURS, "other")
+        for count in (1, 2)
     ]
     assert all(float(cell[2].replace(",", "")) > 0 for cell in cells)
 
@@ -42,6 +49,7 @@ def test_each_load_is_measured_with_one_worker_and_with_several(
         (["--workers", "1"], "1 is no whole number of at least 2"),
         (["--jobs", "few"], "few is no whole number of at least 200"),
         (["--rounds", "0"], "0 is no whole number of at least 1"),
+        (["--against", "nowhere"], "nowhere: there is no such program"),
     ],
 )
 def test_what_cannot_be_measured_is_said_before_anything_is_started(
