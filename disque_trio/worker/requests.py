@@ -5,7 +5,7 @@ because one of them does not answer, it is added again until the others have giv
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Generic, Protocol
+from typing import Any, Generic, Protocol
 
 import attrs
 
@@ -13,6 +13,7 @@ from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError, LostError
 from disque_trio.client.nodes import NoNodeError
 from disque_trio.client.refusals import NotReplicatedError
+from disque_trio.client.settings import OUTAGE_PAUSE_S, OUTAGE_S
 from disque_trio.terminal.escapes import printable
 from disque_trio.worker.codecs import Codecs
 from disque_trio.worker.describing import type_and_text
@@ -22,11 +23,6 @@ from disque_trio.worker.handles import Clients
 from disque_trio.worker.hooks import Hooks
 from disque_trio.worker.options import RESERVED, Place, without_own
 from disque_trio.worker.runtime import runtime
-
-ADD_PATIENCE_S: Final = 30.0
-"""How long a job is added again that nodes refuse because one of them does not answer: twice the
-default of `cluster-node-timeout`, after which they give that node up."""
-ADD_PAUSE_S: Final = 0.2
 
 
 class EnqueueUnknownError(DisqueError):
@@ -144,7 +140,7 @@ class Exchange(Generic[R_co]):
         self._results: dict[int, Result[R_co]] = {
             place: each for place, each in enumerate(asked) if isinstance(each, DisqueError)
         }
-        self._ends = runtime().monotonic() + ADD_PATIENCE_S
+        self._ends = runtime().monotonic() + OUTAGE_S
         self._lost: set[int] = set()  # the places of requests of which an answer was lost
         self.pause_s = 0.0
 
@@ -166,7 +162,7 @@ class Exchange(Generic[R_co]):
                 self._lost.add(place)
                 again[place] = request.repeated
             elif request.repeat and _may_pass(answer) and runtime().monotonic() < self._ends:
-                again[place], self.pause_s = request.repeated, ADD_PAUSE_S
+                again[place], self.pause_s = request.repeated, OUTAGE_PAUSE_S
             else:
                 self._results[place] = request.result(answer, is_second=place in self._lost)
         self._left = again

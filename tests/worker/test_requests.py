@@ -97,7 +97,7 @@ def test_too_few_nodes_refuse_a_job_at_once(kind: str) -> None:
 def test_a_node_that_stays_lost_refuses_a_job_in_the_end(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "ADD_PATIENCE_S", 0.5)
+    monkeypatch.setattr(requests, "OUTAGE_S", 0.5)
 
     async def conversation(adder: Adder) -> None:
         with pytest.raises(NotReplicatedError, match="whether the key is free"):
