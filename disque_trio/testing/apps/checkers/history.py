@@ -27,14 +27,14 @@ class RunRecord:
     process: str
     job: str
     number: int
-    deed: str
+    action: str
     attempt: int
     delivery: int
     snoozes: int
     interrupted: int
     place: int
     """How many runs of the job began before."""
-    deed_at: Micros | None = None
+    acted_at: Micros | None = None
     """When the handler did what its plan says."""
     ended_at: Micros | None = None
     outcome: str = ""
@@ -229,7 +229,7 @@ class History:
             process=row.client,
             job=row.job,
             number=row.ref,
-            deed=row.cause,
+            action=row.cause,
             attempt=int(facts["attempt"]),
             delivery=int(facts["delivery"]),
             snoozes=int(facts["snoozes"]),
@@ -243,9 +243,9 @@ class History:
     def _deliver(self, row: Row) -> None:
         self._delivered[row.client, row.job] = row.time
 
-    def _deed(self, row: Row) -> None:
+    def _action(self, row: Row) -> None:
         if (run := self._running.get((row.client, row.job))) is not None:
-            run.deed_at = row.time
+            run.acted_at = row.time
 
     def _end(self, row: Row) -> None:
         run = self._running.get((row.client, row.job))
@@ -341,7 +341,8 @@ _TAKES: Final[dict[str, Callable[[History, Row], None]]] = {
     "app.added": History._added,
     "app.refused": History._refused,
     "app.begin": History._begin,
-    "app.deed": History._deed,
+    "app.action": History._action,
+    "app.deed": History._action,  # traces of 0.1.0
     "app.end": History._end,
     "app.ends": History._ends,
     "app.kill": History._gone,
