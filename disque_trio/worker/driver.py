@@ -38,7 +38,7 @@ from disque_trio.worker.engine.records import (
 )
 from disque_trio.worker.links import Link
 from disque_trio.worker.protocol import Handler, Run
-from disque_trio.worker.reporting import Report, Signs, make_report
+from disque_trio.worker.reporting import DriverStats, Report, make_report
 from disque_trio.worker.slots import Slots
 from disque_trio.worker.stalls import LONG_S, Stalls, watched
 from disque_trio.worker.statuses import CLEAN, INTERRUPTED, REFUSED, RESTART
@@ -49,7 +49,7 @@ STUCK_S: Final = 10.0
 """A handler that has not ended so long after it was cancelled is stuck."""
 LOOK_S: Final = 1.0
 """How often it is looked for them."""
-LAST_WORDS_S: Final = 0.5
+GRACE_S: Final = 0.5
 """How long handlers may take to end when the worker has ended."""
 
 
@@ -90,7 +90,7 @@ class Worker:
     _dialling: TaskGroup = attrs.field(init=False)
     _slots: Slots = attrs.field(init=False)
     _beginnings: Beginnings = attrs.field(init=False)
-    _signs: Signs = attrs.field(init=False)
+    _stats: DriverStats = attrs.field(init=False)
     _stuck: int = attrs.field(init=False, default=0)
     _refusals: dict[str, str] = attrs.field(init=False, factory=dict)
     """By node: why it does not let this worker in."""
@@ -113,19 +113,19 @@ class Worker:
         for name in self.settings.nodes:
             if name not in self._addresses:
                 raise ValueError(f"{name!r} is no address of the cluster: {list(self._addresses)}")
-        self._signs = Signs(name=self.name, app=self.app)
-        self._slots = Slots(self.handler, self, self._most, self._signs.times)
+        self._stats = DriverStats(name=self.name, app=self.app)
+        self._slots = Slots(self.handler, self, self._most, self._stats.times)
         self._beginnings = Beginnings(self._slots.start)
 
     def report(self) -> Report:
         """What it does now."""
         engine = self._engine or Engine(self.settings, _now())
-        return make_report(self._signs, engine.state, self._slots.at_work, _now())
+        return make_report(self._stats, engine.state, self._slots.at_work, _now())
 
     @property
     def times(self) -> RunTimes:
         """How long its jobs ran."""
-        return self._signs.times
+        return self._stats.times
 
     # Orders.
 
@@ -231,9 +231,9 @@ class Worker:
         return self.status
 
     async def _leave(self, leave: Callable[[int], object]) -> None:
-        until = anyio.current_time() + LAST_WORDS_S
+        until = anyio.current_time() + GRACE_S
         while self._slots.at_work and anyio.current_time() < until:
-            await anyio.sleep(LAST_WORDS_S / 20)
+            await anyio.sleep(GRACE_S / 20)
         if self._slots.at_work:
             self._slots.interrupted += len(self._slots.at_work)
             workerlog.leaves(self._slots.at_work.values())
@@ -256,9 +256,9 @@ class Worker:
                 return
 
     def _count(self, ended: int, engine: Engine) -> None:
-        self._signs.ended += ended
-        if 0 < self.max_jobs <= self._signs.ended and not self.is_stopping:
-            jobs = counted(self._signs.ended, "job has", "jobs have")
+        self._stats.ended += ended
+        if 0 < self.max_jobs <= self._stats.ended and not self.is_stopping:
+            jobs = counted(self._stats.ended, "job has", "jobs have")
             log.info("%s ended: stopping, to be started anew", jobs)
             self.status = RESTART
             engine.stop(_now())
@@ -339,8 +339,8 @@ class Worker:
     def received(self, link: Link, replies: Sequence[Reply]) -> None:
         """Replies have come."""
         assert self._engine is not None
-        self._signs.answered = _now()
-        self._engine.answered(self._signs.answered, link.number, *replies)
+        self._stats.answered = _now()
+        self._engine.answered(self._stats.answered, link.number, *replies)
         self.turn()
 
     def refused(self, link: Link, error: str) -> None:
@@ -401,7 +401,7 @@ class Worker:
             self.turn()
 
     def _look_for_stalls(self, engine: Engine, late: float) -> None:
-        self._signs.lags.append(late)
+        self._stats.lags.append(late)
         seen = self._stalls.seen if self._stalls is not None else None
         if late >= LONG_S:
             slots, jobs = self._slots.at_work.values(), engine.state.jobs.values()

@@ -265,7 +265,7 @@ def _job(source: Source, named: tuple[bytes, bytes, bytes], facts: dict[bytes, R
         is_once,
         lease,
         NEVER if is_once else end,
-        NEVER if is_once else source.since + lease // leases.SIGNS,
+        NEVER if is_once else source.since + lease // leases.RENEWALS,
         b"lease-ms" in facts,
         words.number(facts, b"snoozes"),
         words.expires(facts, source.now),

@@ -52,14 +52,12 @@ def _right(job: JobRecord, end: Micros) -> str:
 
 def _end(history: History, job: JobRecord) -> Micros:
     """When the library, or else a node, has said that it is over."""
-    ends = [
-        run.ended_at for run in job.runs if run.ended_at and _is_last_word(run.outcome, run.action)
-    ]
+    ends = [run.ended_at for run in job.runs if run.ended_at and _is_final(run.outcome, run.action)]
     ends += [history.dead[id] for id in job.ids if id in history.dead]
     return min(ends, default=NEVER)
 
 
-def _is_last_word(outcome: str, action: str) -> bool:
+def _is_final(outcome: str, action: str) -> bool:
     return outcome == "dead" or (outcome == "done" and action != "snooze")
 
 
