@@ -132,7 +132,7 @@ class JournalFile(Protocol):
     """Bytes that have been written to it completely, synced or not."""
 
     def read(self, offset: int, count: int) -> bytes:
-        """Up to so many bytes; none at the end."""
+        """Read up to `count` bytes; none at the end."""
 
     def append(self, data: bytes) -> None:
         """Append, all or nothing."""
