@@ -1,7 +1,7 @@
-"""What a node needs of its world, as small protocols (docs/design.md, "Ports").
+"""The interfaces between a node and its environment, as small protocols (docs/design.md, "Ports").
 
-`serving` implements them with sockets, files and clocks, the simulator with its own: the same
-`Node` runs on both. Nothing is implemented here.
+`serving` implements them with sockets, files and clocks, the simulator with its own models: the
+same `Node` runs on both. This module implements none.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ Link_contra = TypeVar("Link_contra", contravariant=True)
 
 
 class Clock(Protocol):
-    """The node's own time, which a simulation may bend."""
+    """The clocks of the node, which a simulation may drift or set."""
 
     def now(self) -> Now:
         """Both clocks, read together."""
@@ -33,22 +33,22 @@ class ClientPort(Protocol):
     """One client's connection, as the node writes to it."""
 
     is_half_closed: bool
-    """The client will not send any more."""
+    """The client will not send any longer."""
 
     def write(self, data: bytes) -> int:
-        """Send, now or when the client reads on. How many bytes are still unsent."""
+        """Send, now or when the client continues to read. Returns the number of unsent bytes."""
 
     def hold(self) -> None:
-        """Read no further: there is input that the machine cannot take yet."""
+        """Stop reading: there is input that the machine cannot process yet."""
 
     def resume(self) -> None:
-        """Read again."""
+        """Resume reading."""
 
     def close(self) -> None:
-        """Disconnect once everything written has left; `Node.lost` follows."""
+        """Disconnect once all written bytes are sent; `Node.lost` follows."""
 
     def abort(self) -> None:
-        """Disconnect at once; `Node.lost` follows."""
+        """Disconnect immediately; `Node.lost` follows."""
 
     def facts(self) -> Connection:
         """Descriptor and sizes, for CLIENT LIST."""
@@ -58,14 +58,15 @@ class LinkPort(Protocol):
     """One bus connection, dialled or accepted."""
 
     def send(self, frames: list[bytes]) -> int:
-        """Send whole frames in order, as far as the queue has room. How many were dropped."""
+        """Send whole frames in order, as far as the queue has room. Returns the number of dropped
+        ones."""
 
     def hang_up(self) -> None:
-        """Close at once; no input follows from this link."""
+        """Close immediately; no input follows from this link."""
 
 
 Courier = Callable[[Sequence[LinkId], Frame], None]
-"""Carries a frame on these links as it is; `Node.link_passed` follows at their other ends."""
+"""Carries a frame on these links unencoded; `Node.link_passed` follows at their other ends."""
 
 
 class EventLoop(Protocol[Node_contra, Link_contra]):
@@ -76,14 +77,14 @@ class EventLoop(Protocol[Node_contra, Link_contra]):
     """
 
     def dial(self, session: Link_contra, ip: str, port: int) -> LinkPort | None:
-        """Open a bus connection; `Node.link_up` or `Node.link_lost` follows, never at once.
+        """Open a bus connection; `Node.link_up` or `Node.link_lost` follows, never immediately.
 
-        None if it cannot even begin; then neither follows.
+        Returns None if it cannot begin; then neither follows.
         """
 
     def courier(self) -> Courier | None:
-        """What carries the messages of this batch; None if they must be encoded for `LinkPort`, as
-        over sockets."""
+        """The carrier of the messages of this batch; None if they must be encoded for `LinkPort`,
+        as for sockets."""
 
     def open_clients(self) -> None:
         """Begin to accept clients."""
@@ -92,21 +93,21 @@ class EventLoop(Protocol[Node_contra, Link_contra]):
         """Begin to listen for peers: the node has loaded its jobs."""
 
     def wake(self) -> None:
-        """Begin a batch soon: something has happened that is not input."""
+        """Begin a batch soon, because of an event that is no input."""
 
     def wake_from_thread(self) -> None:
         """The same, from any thread and at any time, even after the event loop has ended."""
 
     def stop_listening(self) -> None:
-        """Accept no new connections, and read no further from open ones."""
+        """Accept no new connections, and stop reading from open ones."""
 
     def has_unsent(self) -> bool:
-        """Are there bytes for a client that have not been sent?"""
+        """Are there unsent bytes for a client?"""
 
     async def run(
         self, node: Node_contra, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Start the node, give it batches until it is over, and close everything."""
+        """Start the node, run batches until it ends, and close everything."""
 
 
 class NodesStore(Protocol):
@@ -117,49 +118,50 @@ class NodesStore(Protocol):
         """Its own."""
 
     def save(self, text: bytes) -> None:
-        """Write the table, all or nothing. May block; OSError if it cannot be written."""
+        """Write the table, all or nothing. May block. Raises OSError."""
 
 
 class JournalError(Exception):
-    """The node cannot start with this journal. The text says why, and what to do about it."""
+    """The node cannot start with this journal. The text has the reason and a remedy."""
 
 
 class JournalFile(Protocol):
-    """One file of a journal, as `Journal` uses it. Every method may block, and raise OSError."""
+    """One file of a journal. Every method may block, and raise OSError."""
 
     size: int
     """Bytes that have been written to it completely, synced or not."""
 
     def read(self, offset: int, count: int) -> bytes:
-        """Up to so many bytes; none at the end."""
+        """Read up to `count` bytes; none at the end."""
 
     def append(self, data: bytes) -> None:
-        """Write at the end, all or nothing."""
+        """Append, all or nothing."""
 
     def sync(self) -> None:
-        """Return once everything written would survive a loss of power."""
+        """Return once all written bytes would survive a power failure."""
 
     def rewind(self, size: int) -> None:
-        """Go on writing after so many bytes: what follows them is written again, over itself."""
+        """Continue writing at this offset: the bytes after it are written again, with the same
+        content."""
 
     def cut(self, size: int) -> None:
-        """Keep so many bytes from the start."""
+        """Truncate the file to this size."""
 
     def loss(self) -> str:
-        """What another process has done to it, so that the next start would miss records:
-        `removed`, `replaced` or `truncated`; empty if nothing. Asked of the journal only."""
+        """How another process has changed it so that the next start would miss records: `removed`,
+        `replaced` or `truncated`; empty if it has not. Only called for the journal."""
 
     def close(self) -> None:
-        """Close it, and release its lock; when a thread is in another method, once that returns."""
+        """Close it, and release its lock; if a thread is in another method, once that returns."""
 
 
 class DiskThread(Protocol):
-    """Does what may block, while the node goes on."""
+    """Runs operations that may block, without blocking the node."""
 
     wake: Callable[[], None]
-    """Called, in any thread, when there is something to `collect`."""
+    """Called in any thread when there are results to `collect`."""
     pending: int
-    """How much has been started, or is under way beside it, and has not been collected."""
+    """The number of operations that were started and not collected."""
 
     def start(
         self,
@@ -170,9 +172,9 @@ class DiskThread(Protocol):
         sync: Callable[[], object] | None = None,
         wait_s: float = 0.0,
     ) -> None:
-        """Do something, after all that was started before, and `sync` unless that failed. `collect`
-        calls `then` in the loop, with the OSError if there was one. If it ends within `wait_s`
-        seconds, for which the loop stands still, `then` is called at once."""
+        """Run an operation after all that were started before, and `sync` unless it failed.
+        `collect` calls `then` in the loop, with the OSError if there was one. If it ends within
+        `wait_s` seconds, during which the loop is blocked, `then` is called immediately."""
 
     def beside(
         self,
@@ -182,14 +184,14 @@ class DiskThread(Protocol):
         *,
         sync: Callable[[], object] | None = None,
     ) -> None:
-        """Do something, whatever was started before: that may hang. Then `sync`, unless it has
-        failed. `collect` calls `then`, with what it returned or raised."""
+        """Run an operation without waiting for those that were started before, which may hang. Then
+        `sync`, unless it failed. `collect` calls `then`, with its result or error."""
 
     def collect(self) -> None:
-        """In the loop: call `then` for what has finished."""
+        """In the loop: call `then` for operations that have finished."""
 
     def abandon(self) -> None:
-        """Forget what was started. What is started from now on does not wait for it."""
+        """Forget all that were started. Later ones do not wait for them."""
 
 
 class JournalStore(Protocol):
@@ -209,34 +211,34 @@ class JournalStore(Protocol):
         """Is there a journal?"""
 
     def begin(self) -> JournalFile:
-        """Create an empty file that is to replace the journal."""
+        """Create an empty file that will replace the journal."""
 
     def replace(self, new: JournalFile) -> None:
-        """Replace the journal by it. A loss of power may undo that until `settle` has returned."""
+        """Replace the journal by it. A power failure may undo that until `settle` has returned."""
 
     def set_aside(self) -> None:
         """Rename a file that another process has put in the journal's place.
         OSError or JournalError if that fails."""
 
     def settle(self) -> None:
-        """Make renames durable against a loss of power."""
+        """Make renames durable."""
 
     def discard(self, new: JournalFile) -> None:
-        """Remove the new file: it will not replace the journal."""
+        """Remove the new file without replacing the journal."""
 
     def salt(self) -> int:
         """32 random bits."""
 
     def boot(self) -> str:
-        """What tells this run of the system from others: what was written in it is there, whatever
-        has become of the process. Empty if the system does not say."""
+        """Identifies the current boot of the system: bytes that were written in it are there, even
+        if the process was killed. Empty if unknown."""
 
 
 class Spill(Protocol):
-    """Where bodies go when memory runs short. Nothing there outlives the process."""
+    """Stores bodies when memory is short. They do not outlive the process."""
 
     def write(self, bodies: Sequence[bytes]) -> list[Spilled]:
-        """Store them; a reference to each. On OSError none has been moved."""
+        """Store them. Returns a reference to each. If it raises OSError, none was moved."""
 
 
 class Host(Protocol):
@@ -249,7 +251,8 @@ class Host(Protocol):
         """Make `path` the working directory; an error text when that fails."""
 
     def raise_file_limit(self, clients: int) -> int:
-        """Raise the limit of open files for so many clients; for how many it suffices."""
+        """Raise the limit of open files for this number of clients. Returns the number for which it
+        suffices."""
 
     def reload_tls(self, config: Config) -> str | None:
         """Read the certificates again; an error text when they cannot be used."""
@@ -258,7 +261,7 @@ class Host(Protocol):
         """Memory and processor time, without connections and bytes."""
 
     def has_room(self, size: int) -> bool:
-        """Would the system give the process so many bytes more?"""
+        """Can the process allocate this many more bytes?"""
 
     def refuse_shutdown(self, shutdown: Shutdown) -> str | None:
         """Why the process cannot do this; None when it can."""
@@ -268,7 +271,7 @@ class Resolver(Protocol):
     """Looks up names of hosts."""
 
     def look_up(self, name: str, then: Callable[[Lookup], None]) -> None:
-        """Begin to look a name up. `then` is called later, in the loop, whatever comes of it."""
+        """Begin to look a name up. `then` is called later, in the loop, in any case."""
 
 
 class Log(Protocol):
@@ -281,10 +284,10 @@ class Log(Protocol):
         """Rarely useful, but not noise."""
 
     def notice(self, event: str, **facts: object) -> None:
-        """What an operator wants in production."""
+        """The level for production."""
 
     def warning(self, event: str, **facts: object) -> None:
-        """What the operator should look at."""
+        """Problems that need attention."""
 
     def set_level(self, level: str) -> None:
-        """Log this level and those above from now on."""
+        """Log this level and the more severe ones from now on."""

@@ -10,7 +10,7 @@ from disque_trio.client.address import Address, Cluster
 from disque_trio.client.command import Command
 from disque_trio.client.greeting import Greeting
 from disque_trio.client.naming import process_name
-from disque_trio.client.nodes import SILENT_S, Nodes
+from disque_trio.client.nodes import SILENT_S, Attempts, Nodes
 from disque_trio.client.settings import CONNECT_TIMEOUT_S, DEFAULT_URL, PATIENCE_S
 from disque_trio.client.url import parse_url
 
@@ -49,6 +49,16 @@ class ClusterClient:
     def has_password(self) -> bool:
         """Does it give one to nodes?"""
         return self._cluster.secret() is not None
+
+    def _attempts(self, command: Command[Any], first: Address | None, now: float) -> Attempts:
+        """The nodes on which to run a command, one after the other; `first` before the others."""
+        return self.nodes.attempts(
+            now,
+            is_repeatable=command.is_repeatable,
+            is_sought=command.is_sought,
+            first=first,
+            giver=command.giver,
+        )
 
     def _patience(self, address: Address, asked: Sequence[Command[Any]]) -> float:
         """How long replies of this node to these commands may take; `math.inf` is for ever."""

@@ -80,13 +80,7 @@ class BlockingClient(ClusterClient):
         if isinstance(command, LongWait):
             result: Result = self._run_in_parts(command, first)
             return result
-        attempts = self.nodes.attempts(
-            time.monotonic(),
-            is_repeatable=command.is_repeatable,
-            is_sought=command.is_sought,
-            first=first,
-            giver=command.giver,
-        )
+        attempts = self._attempts(command, first, time.monotonic())
         for address in attempts:
             with attempts:
                 (reply,) = self._ask(address, [command])

@@ -90,13 +90,7 @@ class Client(ClusterClient):
         if isinstance(command, LongWait):
             result: Result = await self._run_in_parts(command, first)
             return result
-        attempts = self.nodes.attempts(
-            anyio.current_time(),
-            is_repeatable=command.is_repeatable,
-            is_sought=command.is_sought,
-            first=first,
-            giver=command.giver,
-        )
+        attempts = self._attempts(command, first, anyio.current_time())
         for address in attempts:
             with attempts:
                 (reply,) = await self._ask(address, [command])

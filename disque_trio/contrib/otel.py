@@ -24,7 +24,7 @@ from disque_trio.worker import (
     RunEnded,
     describing,
 )
-from disque_trio.worker.enqueue import Adding
+from disque_trio.worker.hooks import Adding
 from disque_trio.worker.middleware import Inner
 
 try:

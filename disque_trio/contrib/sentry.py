@@ -18,8 +18,8 @@ from disque_trio.worker import (
     RunEnded,
     Snooze,
 )
-from disque_trio.worker.enqueue import Adding
 from disque_trio.worker.handler import CrashedError, UnknownTaskError
+from disque_trio.worker.hooks import Adding
 from disque_trio.worker.middleware import Inner
 
 try:

@@ -1,4 +1,4 @@
-"""The topic `jobs`: jobs of all nodes that fit filters, which combine."""
+"""The topic `jobs`: jobs of all nodes that match all filters."""
 
 import re
 import time
@@ -20,9 +20,9 @@ from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.operating.states import Copy, added_at, is_delayed
 
 ROWS: Final = 100
-"""Of a page, if no other number is asked for."""
+"""Rows of a page, by default."""
 MOST: Final = 1000
-"""Jobs that are shown, or that an operation is for, at once."""
+"""The maximum number of jobs that a page shows, or that an operation applies to."""
 STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("queued", "active", "dead"),
     "queued": ("queued",),
@@ -33,26 +33,25 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "dead": ("dead",),
     "ended": ("ended",),
 }
-"""By state: those of nodes which have to be looked at. Jobs that have ended are looked at only if
-they are asked for. One node may have a job queued of which the others believe that a worker has
-it."""
+"""By state: the states of nodes to search. Jobs that have ended are searched only on request. A job
+may be queued at one node while the others assume that a worker holds it."""
 _PHASES: Final[Mapping[str, tuple[str, ...]]] = {
     "running": ("leased",),
     "backing-off": ("backing-off",),
     "delayed": ("delayed",),
     "waiting": ("restored",),
 }
-"""The same for nodes that tell why an active job is not queued."""
+"""The same for nodes that report why an active job is not queued."""
 _REAL: Final = ("acked", "queued", "dead", "active", "wait-repl", "ended")
-"""Of several copies the one in the first of these states tells what the job is."""
+"""If copies are in different states, the first of these determines the state of the job."""
 _TEXTS: Final = ("task", "worker", "group", "key", "error", "place", "text")
 _ATTEMPTS: Final = re.compile(r"\Afailed [\d,]+(?: of [\d,]+)? times?: ")
-"""The reason of a dead job begins like this in `worker.policies` and `worker.deciding`."""
+"""The beginnings of reasons of dead jobs in `worker.policies` and `worker.deciding`."""
 _NO_REASON: Final = "no reason given"
 
 
 def last_error(copy: Copy) -> LastError | None:
-    """The error of the last failed attempt; of a dead job without one, what its reason tells."""
+    """The error of the last failed attempt; for a dead job without one, the error in its reason."""
     if copy.job.error is not None or copy.job.state != "dead":
         return copy.job.error
     reason = _ATTEMPTS.sub("", copy.reason)
@@ -63,18 +62,18 @@ def last_error(copy: Copy) -> LastError | None:
 
 @attrs.frozen(kw_only=True)
 class Filter:
-    """What a job must be. Each of these that is given must fit."""
+    """Filters of jobs. A job must match all that are set."""
 
     queue: str | None = None
     state: str = ""
     older_s: float = 0.0
-    """Seconds since it was added, at least."""
+    """The minimum age, in seconds since the job was added."""
     words: Mapping[str, str] = attrs.Factory(dict)
-    """By field, the text that must be in it."""
+    """By field, the text that it must contain."""
 
     @classmethod
     def of(cls, args: Json) -> "Filter":
-        """Of a browser. Raises `MistakeError`."""
+        """From the message of a browser. Raises `MistakeError`."""
         state, older = args.get("state") or "", args.get("older") or 0
         if state not in STATES:
             raise MistakeError(f"there is no state '{state}': {', '.join(filter(None, STATES))}")
@@ -88,11 +87,11 @@ class Filter:
         return cls(queue=queue, state=state, older_s=older, words=words)
 
     def is_old_enough(self, job: JobDetails, now: float) -> bool:
-        """Without an age that is asked for, also a job of a node whose clock is ahead."""
+        """Without a minimum age, a job of a node whose clock is ahead matches, too."""
         return not self.older_s or now - added_at(job) >= self.older_s
 
     def fits(self, job: "FoundJob", now: float) -> bool:
-        """Does it?"""
+        """Does the job match?"""
         if self.state not in ("", job.state) or not self.is_old_enough(job.details, now):
             return False
         return all(_has(job, field, text) for field, text in self.words.items())
@@ -111,7 +110,7 @@ def _has(job: "FoundJob", field: str, text: str) -> bool:
 
 
 def _body(job: JobDetails) -> bytes:
-    """Of one that has ended, the beginning of its body."""
+    """For a job that has ended, the beginning of its body."""
     if job.ending is not None and job.body is None:
         return job.ending.body_start
     return job.body or b""
@@ -119,7 +118,7 @@ def _body(job: JobDetails) -> bytes:
 
 @attrs.define(kw_only=True)
 class FoundJob:
-    """A job, out of its copies."""
+    """A job, merged from its copies."""
 
     details: JobDetails
     task: str
@@ -127,9 +126,11 @@ class FoundJob:
     """One of `STATES`."""
     error: LastError | None
     attempts: int | None = None
-    """After how many its task gives up, as far as workers tell. The job's LIMIT comes first."""
+    """The maximum number of attempts of its task, as far as workers report it. The job's LIMIT
+    takes precedence."""
     worker: str = ""
-    """Who runs it, as far as workers tell; of a job that has ended, who has acknowledged it."""
+    """The worker that runs it, as far as workers report it; for a job that has ended, the client
+    that acknowledged it."""
     since_s: float | None = None
 
     @property
@@ -148,7 +149,7 @@ class FoundJob:
 
     @property
     def attempt(self) -> int:
-        """The number of the attempt that runs, or that comes next; of a dead job, of the last."""
+        """The number of the current or next attempt; for a dead job, of the last one."""
         next_ = 1 + self.details.nacks + self.details.additional_deliveries
         if self.state != "dead":
             return next_
@@ -156,13 +157,15 @@ class FoundJob:
 
     @property
     def limit(self) -> int | None:
-        """After how many attempts it is dead; None if no node and no worker tells."""
+        """The number of attempts after which it is dead; None if no node and no worker reports
+        it."""
         limit = self.details.more.get("limit")
         return limit if isinstance(limit, int) else self.attempts
 
     @property
     def due_s(self) -> float | None:
-        """Until it is queued, or is queued again unless it ends before; None if it is queued."""
+        """The time until it is enqueued, or requeued unless it ends before; None if it is
+        queued."""
         if self.state in ("dead", "ended", "queued"):
             return None
         return self.details.backing_off or self.details.next_requeue_within
@@ -192,7 +195,7 @@ class FoundJob:
 
 
 def _at_ms(error: LastError) -> int | None:
-    """When it was; None if no node tells."""
+    """The time of the error; None if no node reports it."""
     return round(error.at * 1000) if error.at else None
 
 
@@ -204,9 +207,9 @@ async def search(
     *,
     is_patient: bool = False,
 ) -> tuple[Found[FoundJob], bool]:
-    """Jobs that fit, those that were added first first (of ended ones the latest), and whether
-    there may be more. A search whose time was over gets more time if it is repeated, as one that
-    `is_patient` does at once."""
+    """The jobs that match, oldest first (for ended ones, latest first), and whether there may be
+    more. A search that has timed out gets more time if it is repeated; with `is_patient` it repeats
+    itself."""
     workers, now = await WorkerReports.ask(survey), time.time() + survey.clock_ms / 1000
     key = repr(wanted)
     found = await scan(
@@ -236,8 +239,8 @@ async def search(
 
 
 def _order(job: FoundJob) -> tuple[float, float]:
-    """Those that were added first first; of jobs that have ended, the latest, and of those that
-    ended in one millisecond the one that was added last."""
+    """Oldest first. Jobs that have ended are sorted latest first; if several ended in one
+    millisecond, the one that was added last is first."""
     ending, ctime = job.details.ending, job.details.ctime
     return (0.0, ctime) if ending is None else (-ending.at, -ctime)
 
@@ -249,7 +252,8 @@ def _preference(copy: Copy) -> tuple[int, bool, bool]:
 
 
 def _may_fit(job: JobDetails, wanted: Filter, now: float) -> bool:
-    """What one copy can tell: others are not kept, and no jobs of the library's own queues."""
+    """The filters that one copy can decide. Jobs of the library's own queues match only if the
+    queue is named."""
     if wanted.queue is None and (job.queue or "").startswith(RESERVED):
         return False
     if job.queue is None or not wanted.is_old_enough(job, now):
@@ -264,16 +268,16 @@ def _may_fit(job: JobDetails, wanted: Filter, now: float) -> bool:
 
 @attrs.frozen
 class WorkerReports:
-    """What workers report of jobs."""
+    """The reports of workers about jobs."""
 
     running: Mapping[str, tuple[str, float]]
-    """By id: which worker runs the job, and for how many seconds."""
+    """By id: the worker that runs the job, and for how many seconds."""
     attempts: Mapping[str, int]
-    """By task: after how many attempts a job is dead."""
+    """By task: the number of attempts after which a job is dead."""
 
     @classmethod
     async def ask(cls, survey: Survey) -> "WorkerReports":
-        """The newest reports."""
+        """The latest reports."""
         workers = (await Admin(survey.client).workers()).items
         running = {
             job.id: (each.report.name, job.age_s) for each in workers for job in each.report.jobs
@@ -284,7 +288,7 @@ class WorkerReports:
 def summary(
     copies: list[Copy], workers: WorkerReports, counts: QueueCounts, now: float
 ) -> FoundJob:
-    """A job, out of its copies. `now` is Unix time."""
+    """A job, merged from its copies. `now` is Unix time."""
     best = min(copies, key=_preference)
     task = next((each.task for each in copies if each.task), "")
     errors = [error for each in copies if (error := last_error(each))]
@@ -318,14 +322,14 @@ def _of_active(job: JobDetails, phases: Collection[object], counts: QueueCounts,
         return "delayed"
     if b"restored" in phases:
         return "waiting"
-    # SHOW, and nodes without phases, do not tell whether a client has it, or whether it waits for
-    # the end of its RETRY after a restart; but they tell how many jobs are of each kind.
+    # SHOW, and nodes without phases, do not report whether a client has it, or whether it waits for
+    # the end of its RETRY after a restart; but they report how many jobs are of each kind.
     parts = counts.parts.get(job.queue or "", {}).values()
     return "running" if count_of(parts, "leased") or not count_of(parts, "restored") else "waiting"
 
 
 async def jobs(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, dict[str, str]]:
-    """A page of the jobs that fit."""
+    """A page of the jobs that match."""
     wanted, most = Filter.of(args), args.get("most") or ROWS
     if not isinstance(most, int) or not 0 < most <= MOST:
         raise MistakeError(f"'most' is no number from 1 to {MOST}: {most!r}")
@@ -344,7 +348,8 @@ class _Group:
 
 
 def groups(dead: Iterable[FoundJob]) -> list[Json]:
-    """Dead jobs of the same queue, task, class of error and place, those with most jobs first."""
+    """Groups of dead jobs with the same queue, task, class and place of the error; largest
+    first."""
     by: dict[_Group, list[FoundJob]] = {}
     for job in dead:
         error = job.error or LastError(_NO_REASON, "", "", "", 0.0)
@@ -370,6 +375,6 @@ def _group(group: _Group, jobs: list[FoundJob]) -> Json:
 
 
 def _failed_ms(job: FoundJob) -> int:
-    """When it failed last; when it was added, if no node tells."""
+    """When it failed last; if no node reports that, when it was added."""
     at = _at_ms(job.error) if job.error else None
     return at or job.details.ctime // 1_000_000

@@ -1,4 +1,4 @@
-"""The queues of all nodes: counted in passes that leave most of a node's time to its clients."""
+"""The queues of all nodes, counted in passes that leave most of a node's time to its clients."""
 
 import math
 import time
@@ -23,27 +23,27 @@ from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.notes import RESERVED
 
 POINTS: Final = 300
-"""Of a series: a look a second makes five minutes."""
+"""Points of a series; one per second makes five minutes."""
 FIRST_REST: Final = 4
-"""After a step of the first pass it rests for so many times as long as the step took."""
+"""The pause after a step of the first pass, as a multiple of the duration of the step."""
 REST: Final = 20
-"""The same later, when something is known."""
+"""The same in later passes."""
 STEP_S: Final = 0.005
-"""What a step takes beyond this is a wait for the network, and does not make the rest longer."""
+"""Time beyond this is spent waiting for the network, and does not lengthen the pause."""
 PAUSE_S: Final = 0.002
-"""Between questions for the rows of a page."""
+"""Between two requests for the rows of a page."""
 PASS_S: Final = 1.0
-"""Between two passes at least."""
+"""The shortest time between two passes."""
 LATEST_S: Final = 300.0
-"""A node that is silent for so long is left out; until then it counts as it was last."""
+"""A node that does not respond for this long is left out; until then its last figures count."""
 PIECE: Final = 250
-"""Queues that are looked at before others have their turn: some tenths of a millisecond."""
+"""Queues that are examined before other tasks get a turn: some tenths of a millisecond."""
 _RATE_S: Final = 0.5
-"""Rates are worked out over at least so long."""
+"""The shortest period over which rates are computed."""
 BEHIND_S: Final = 60.0
-"""A queue is behind if its oldest job has waited for so long."""
+"""A queue is behind if its oldest job has waited for this long."""
 WATCHED: Final = 64
-"""So many queues have a series."""
+"""The maximum number of queues with a series."""
 _FEATURE: Final = "qscan-stat"
 _UNQUEUED: Final = "unqueued"
 T = TypeVar("T")
@@ -51,17 +51,17 @@ T = TypeVar("T")
 
 @attrs.define
 class Part:
-    """What one node has of a queue."""
+    """The figures of one node about a queue."""
 
     stats: Stats
     since: float
-    """When `jobs_in` and `jobs_out` below were told, by anyio's clock."""
+    """When `jobs_in` and `jobs_out` below were reported, by anyio's clock."""
     jobs_in: int
     jobs_out: int
     encoded: bytes = b""
-    """The word that `stats` are of, if they are of one."""
+    """The encoded reply from which `stats` were parsed, if any."""
     seen: int = 0
-    """The last pass that came by."""
+    """The last pass that included it."""
     in_s: float | None = None
     out_s: float | None = None
 
@@ -84,7 +84,7 @@ Point = tuple[float, int, float | None, float | None]
 
 @attrs.define(eq=False)
 class QueueCounts:
-    """All queues, by name and node, as they were when their nodes were asked last."""
+    """All queues, by name and node, as of the last request to their nodes."""
 
     client: DeadlineClient
     parts: dict[str, Parts] = attrs.Factory(dict)
@@ -93,33 +93,34 @@ class QueueCounts:
     is_whole: bool = False
     """Has a pass ended?"""
     behind: TopK = attrs.Factory(TopK)
-    """Queues whose next job has waited for `BEHIND_S`, or those with most jobs if they are many."""
+    """Queues whose next job has waited for `BEHIND_S`; if there are many, those with the most
+    jobs."""
     behind_names: dict[str, None] = attrs.Factory(dict)
-    """All of them, whose number is told where `behind` leaves some out."""
+    """All such queues, whose number is reported where `behind` omits some."""
     paused: dict[str, None] = attrs.Factory(dict)
     with_dead: dict[str, None] = attrs.Factory(dict)
     restored: dict[str, None] = attrs.Factory(dict)
-    """Queues with jobs that wait for the end of their RETRY after a restart of a node."""
+    """Queues with jobs that wait for the end of their RETRY after a node has restarted."""
     limited: dict[str, None] = attrs.Factory(dict)
     """Queues for which clients wait only because of their limits."""
     served: Collection[str] = frozenset()
     """Queues of workers that take jobs, as readable names: a busy worker waits for no job."""
     _sums: Counter[str] = attrs.Factory(Counter)
-    """Of the queues that are not the library's: by field, and queued jobs by node."""
+    """Sums over the queues that are not the library's own: by field, and queued jobs by node."""
     _number: int = 0
     """Of the pass."""
     _reported: dict[str, None] = attrs.Factory(dict)
-    """Nodes that have reported their queues, and are not left out."""
+    """Nodes that have reported their queues and are not left out."""
     _counting: anyio.Lock = attrs.Factory(anyio.Lock)
 
     async def run(self) -> None:
-        """Pass after pass, until it is cancelled."""
+        """Run passes until it is cancelled."""
         while True:
             await self.once()
             await anyio.sleep(PASS_S)
 
     async def begin(self) -> None:
-        """Wait until a first pass has ended."""
+        """Wait until the first pass has ended."""
         if not self.is_whole:
             async with self._counting:
                 pass
@@ -138,7 +139,7 @@ class QueueCounts:
             self.is_whole = True
 
     async def _pass(self, address: Address) -> None:
-        """The queues of one node. Those that it has no more are left out then."""
+        """Read the queues of one node, and drop those that it no longer has."""
         count, rest = (SOME, REST) if self.is_whole else (MANY, FIRST_REST)
         cursor, is_over = 0, False
         try:
@@ -161,15 +162,15 @@ class QueueCounts:
         await self._forget(str(address))
 
     async def _leave_out(self, known: set[str]) -> None:
-        """Nodes that the client knows no more, because they have left the cluster or have another
-        address now, and those that are silent for long."""
+        """Nodes that the client no longer knows, because they have left the cluster or changed
+        their address, and nodes that have not responded for long."""
         latest = anyio.current_time() - LATEST_S
         for where in list(self._reported):
             silence = self.client.silent.get(where)
             if where not in known or (silence is not None and silence.since < latest):
                 del self._reported[where]
                 await self._forget(where)
-                if not self._sums[where]:  # nobody has asked it meanwhile, for the rows of a page
+                if not self._sums[where]:  # no request for the rows of a page has updated it since
                     del self._sums[where]
 
     async def _take(self, address: Address, names: list[str], figures: list[bytes]) -> None:
@@ -184,7 +185,7 @@ class QueueCounts:
             self._note(name, where, stats, now, encoded)
 
     async def renew(self, names: Sequence[str]) -> None:
-        """Ask for these queues now: a few at a time, but a distant node is not waited for."""
+        """Request these queues now, a few at a time, without waiting for a distant node."""
         nodes = self.client.nodes.order(anyio.current_time())
         async with anyio.create_task_group() as tasks:
             for start in range(0, len(names), FEW):
@@ -195,7 +196,7 @@ class QueueCounts:
     async def _renew(self, address: Address, names: Sequence[str]) -> None:
         try:
             await self._ask(address, names)
-        except DisqueError:  # the survey tells of it
+        except DisqueError:  # the survey reports it
             return
 
     async def _ask(self, address: Address, names: Sequence[str]) -> None:
@@ -226,7 +227,7 @@ class QueueCounts:
         self._judge(name, parts, before, stats)
 
     def _count(self, name: str, where: str, before: Stats, after: Stats) -> None:
-        """Change the sums by what has changed at a node."""
+        """Update the sums by the changes at a node."""
         if name.startswith(RESERVED):
             return
         sums, more = self._sums, after.length - before.length
@@ -234,7 +235,7 @@ class QueueCounts:
         sums["queued"] += more
         sums["leased"] += (after.leased or 0) - (before.leased or 0)
         sums["delayed"] += (after.delayed or 0) - (before.delayed or 0)
-        if before.dead or after.dead:  # all holders count a dead job, so the most counts
+        if before.dead or after.dead:  # all holders count a dead job, so the maximum counts
             others = [
                 part.stats.dead or 0 for w, part in self.parts.get(name, {}).items() if w != where
             ]
@@ -243,7 +244,7 @@ class QueueCounts:
             _mark(self.with_dead, name, is_so=now > 0)
 
     def _judge(self, name: str, parts: Parts, before: Stats, stats: Stats) -> None:
-        """Is there a finding about it? Never about a queue of the library's own."""
+        """Is there a finding about it? Never for a queue of the library's own."""
         if name.startswith(RESERVED):
             return
         if stats.pause != before.pause:
@@ -263,7 +264,7 @@ class QueueCounts:
             self.behind.discard(name)
 
     async def _forget(self, where: str) -> None:
-        """What the node has not told of in this pass."""
+        """Drop the queues that the node did not report in this pass."""
         number = self._number
         async for name in in_pieces(list(self.parts)):
             part = self.parts.get(name, {}).get(where)
@@ -280,7 +281,7 @@ class QueueCounts:
             del self.parts[name]
 
     def followed(self, name: str, at: float) -> deque[Point]:
-        """The series of a queue, with what it is now."""
+        """The series of a queue, including its present state."""
         points = self.series.pop(name, None) or deque(maxlen=POINTS)
         self.series[name] = points
         if len(self.series) > WATCHED:
@@ -292,23 +293,23 @@ class QueueCounts:
         return points
 
     def has_takers(self, name: str) -> bool:
-        """Do clients wait for the jobs of a queue, take them or have some, or is it a worker's?"""
+        """Do clients wait for jobs of the queue, take or hold some, or does a worker serve it?"""
         each = self.parts.get(name, {}).values()
         takes = any(one.stats.blocked or one.out_s or one.stats.leased for one in each)
         return takes or (name if name.isascii() else readable(name)) in self.served
 
     @property
     def has_any(self) -> bool:
-        """Has a node told of its queues, or is there none to tell?"""
+        """Has a node reported its queues, or is there no node?"""
         return bool(self._reported)
 
     @property
     def uncounted(self) -> list[str]:
-        """Nodes whose queues are in no list and no sum."""
+        """Nodes whose queues are missing from all lists and sums."""
         return [where for where in self._known() if where not in self._reported]
 
     def answering(self) -> str:
-        """How many of the nodes tell of their queues now; empty if all of them do."""
+        """How many of the nodes report their queues now; empty if all of them do."""
         known = self._known()
         silent = {*self.uncounted, *self.client.silent}
         number = sum(where not in silent for where in known)
@@ -322,7 +323,7 @@ class QueueCounts:
         return {field: self._sums[field] for field in ("queued", "leased", "delayed", "dead")}
 
     def queued_at(self, where: str) -> int | None:
-        """Jobs that are queued at a node, if that is known."""
+        """Jobs that are queued at a node, if known."""
         return self._sums[where] if where in self._reported else None
 
 
@@ -334,7 +335,7 @@ def _mark(names: dict[str, None], name: str, *, is_so: bool) -> None:
 
 
 async def in_pieces(items: Sequence[T]) -> AsyncIterator[T]:
-    """All of them; others have their turn between pieces."""
+    """Iterate over all of them; other tasks get a turn between pieces."""
     for start in range(0, len(items), PIECE):
         for item in items[start : start + PIECE]:
             yield item
@@ -342,7 +343,7 @@ async def in_pieces(items: Sequence[T]) -> AsyncIterator[T]:
 
 
 def count_of(parts: Iterable[Part], field: str) -> int | None:
-    """Of `leased`, `delayed`, `restored` and `dead`. All holders count a dead job, so the most
+    """For `leased`, `delayed`, `restored` and `dead`. All holders count a dead job, so the maximum
     counts."""
     known: list[int] = [
         count for part in parts if (count := getattr(part.stats, field)) is not None
@@ -353,13 +354,14 @@ def count_of(parts: Iterable[Part], field: str) -> int | None:
 
 
 def until_restored(parts: Iterable[Part]) -> float | None:
-    """How long until the first job is queued that has waited since a restart; None without any."""
+    """The time until the first job that has waited since a restart is enqueued; None without
+    any."""
     return _until([part.stats.due for part in parts if part.stats.restored])
 
 
 def until_delayed(parts: Iterable[Part]) -> float | None:
-    """How long until the first delayed job is queued; None if there is none, or if no node
-    tells."""
+    """The time until the first delayed job is enqueued; None if there is none, or if no node
+    reports it."""
     return _until([part.stats.delayed_due for part in parts if part.stats.delayed_due])
 
 
@@ -368,19 +370,19 @@ def _until(moments: list[int]) -> float | None:
 
 
 def age_of(parts: Mapping[str, Part], now_ms: float) -> float:
-    """How long the job has waited that has waited longest of those that are next; 0 without any."""
+    """The longest wait among the next jobs of all nodes; 0 without any."""
     return max([one.stats.age_s(now_ms) for one in parts.values()], default=0.0)
 
 
 def limits_of(parts: Iterable[Part]) -> QueueLimits | None:
-    """The limits of the queue: those that most nodes know, while a change spreads."""
+    """The limits of the queue; while a change spreads, those that most nodes know."""
     known = Counter([one.stats.limits for one in parts if one.stats.limits])
     return known.most_common(1)[0][0] if known else None
 
 
 def waits_for(parts: Parts) -> QueueLimits | None:
-    """The limits for which the jobs of the queue wait, as far as it can be told: clients wait only
-    because of them, or as many jobs are leased as may be."""
+    """The limits for which the jobs of the queue wait, as far as known: clients wait only because
+    of them, or the number of leases has reached them."""
     limits = limits_of(parts.values())
     if limits is None or any(one.stats.is_limited for one in parts.values()):
         return limits
@@ -416,7 +418,7 @@ def queue_row(counts: QueueCounts, name: str) -> Json:
 
 
 def _limits(limits: QueueLimits | None) -> Json | None:
-    """With words for people; 0 is no limit."""
+    """With text for display; 0 is no limit."""
     return None if limits is None else {"text": str(limits), **attrs.asdict(limits)}
 
 

@@ -149,7 +149,7 @@ def served(workers: Sequence[KnownWorker]) -> frozenset[str]:
 
 
 def _state(beat_s: float, *, is_gone: bool) -> str:
-    """By its last sign of life alone."""
+    """By its last heartbeat alone."""
     if is_gone and beat_s > SILENT_S:
         return "gone"
     return "late" if beat_s > SILENT_S else "live"

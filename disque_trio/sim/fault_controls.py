@@ -19,7 +19,7 @@ Name = str | int
 
 
 @attrs.define(eq=False)
-class Trouble:
+class ActiveFault:
     """A fault that goes on until it is undone, or until its ``with`` block ends."""
 
     _owner: "FaultControls"
@@ -27,13 +27,13 @@ class Trouble:
 
     def undo(self) -> None:
         """End it. A second call does nothing."""
-        if self in self._owner.troubles:
-            del self._owner.troubles[self]
+        if self in self._owner.active_faults:
+            del self._owner.active_faults[self]
             self._undo()
 
     release = undo
 
-    def __enter__(self) -> "Trouble":
+    def __enter__(self) -> "ActiveFault":
         return self
 
     def __exit__(
@@ -45,14 +45,18 @@ class Trouble:
         self.undo()
 
 
+Trouble = ActiveFault
+"""Its name in 0.1.0."""
+
+
 class FaultControls:
-    """Faults over a world. Those that have begun are in `troubles`."""
+    """Faults over a world. Those that have begun are in `active_faults`."""
 
     world: World
-    troubles: dict[Trouble, None]
+    active_faults: dict[ActiveFault, None]
     _fault_actions: FaultActions
 
-    def inject(self, fault: Fault) -> Trouble:
+    def inject(self, fault: Fault) -> ActiveFault:
         """Begin any fault that a plan may have (`fault_kinds`) now, whatever its `at`, `when` and
         `hold` are."""
         begun = self._begin(fault)
@@ -61,38 +65,38 @@ class FaultControls:
     def _begin(self, fault: Fault) -> list[Occurrence]:
         return [occurrence for _, occurrence in begin(fault, self._fault_actions)]
 
-    def _keep(self, undo: Callable[[], object]) -> Trouble:
-        trouble = Trouble(self, undo)
-        self.troubles[trouble] = None
-        return trouble
+    def _keep(self, undo: Callable[[], object]) -> ActiveFault:
+        active = ActiveFault(self, undo)
+        self.active_faults[active] = None
+        return active
 
     # Links.
 
-    def partition(self, *groups: Sequence[Name]) -> Trouble:
+    def partition(self, *groups: Sequence[Name]) -> ActiveFault:
         """Cut all links between groups."""
         numbers = tuple(tuple(number_of(node) for node in group) for group in groups)
         return self.inject(Fault(kind="partition", groups=numbers))
 
-    def isolate(self, node: Name) -> Trouble:
+    def isolate(self, node: Name) -> ActiveFault:
         """Cut all links of the node."""
         others = [number for number in self.world.hosts if number != number_of(node)]
         return self.partition([node], others)
 
-    def cut(self, source: Name, target: Name) -> Trouble:
+    def cut(self, source: Name, target: Name) -> ActiveFault:
         """Cut the link in this direction."""
         return self.inject(_on_link("cut", source, target))
 
-    def hold(self, source: Name, target: Name) -> Trouble:
+    def hold(self, source: Name, target: Name) -> ActiveFault:
         """Keep back everything in this direction until it is released."""
         return self.inject(_on_link("clog", source, target))
 
-    def delay(self, source: Name, target: Name, delay: Micros) -> Trouble:
+    def delay(self, source: Name, target: Name, delay: Micros) -> ActiveFault:
         """Add a delay in this direction, of whole milliseconds (rounded up)."""
         return self.inject(_on_link("delay", source, target, _ms(delay)))
 
     def drop(
         self, source: Name, target: Name, share: float = 1.0, *, only: str = "", count: int = 0
-    ) -> Trouble:
+    ) -> ActiveFault:
         """Lose a share of the messages, of those named `only`, at most `count`."""
         link = number_of(source), number_of(target)
         loss = self._fault_actions.lose(link, Rule(share, only, count))
@@ -101,7 +105,7 @@ class FaultControls:
 
     # Processes.
 
-    def crash(self, node: Name, cause: str = "kill") -> Trouble:
+    def crash(self, node: Name, cause: str = "kill") -> ActiveFault:
         """Kill the process; undone, it starts again, without its jobs."""
         self._begin(attrs.evolve(fault_at(node, "crash"), mode=cause))
         return self._keep(lambda: self._fault_actions.start(number_of(node)))
@@ -118,17 +122,17 @@ class FaultControls:
         """Kill the process for ever."""
         self._begin(fault_at(node, "remove"))
 
-    def pause(self, node: Name) -> Trouble:
+    def pause(self, node: Name) -> ActiveFault:
         """Stop the process."""
         return self.inject(fault_at(node, "pause"))
 
-    def slow(self, node: Name, busy: Micros) -> Trouble:
+    def slow(self, node: Name, busy: Micros) -> ActiveFault:
         """Make each batch of inputs take so long, in whole milliseconds (rounded up)."""
         return self.inject(fault_at(node, "slow", _ms(busy)))
 
     # Clocks.
 
-    def drift(self, node: Name, ppm: int) -> Trouble:
+    def drift(self, node: Name, ppm: int) -> ActiveFault:
         """Make the clocks run so much faster than true time."""
         return self.inject(fault_at(node, "clock-rate", ppm))
 
@@ -136,7 +140,7 @@ class FaultControls:
         """Make the wall clock jump."""
         self._begin(fault_at(node, "clock-step", ms))
 
-    def freeze(self, node: Name) -> Trouble:
+    def freeze(self, node: Name) -> ActiveFault:
         """Stop the wall clock."""
         return self.inject(fault_at(node, "wall-freeze"))
 
@@ -147,18 +151,18 @@ class FaultControls:
         self._begin(fault_at(len(self.world.hosts) + 1, "join"))
         return f"n{len(self.world.hosts)}"
 
-    def leave(self, node: Name) -> Trouble:
+    def leave(self, node: Name) -> ActiveFault:
         """Make the node announce that it leaves."""
         return self.inject(fault_at(node, "leave"))
 
-    def forget(self, node: Name) -> Trouble:
+    def forget(self, node: Name) -> ActiveFault:
         """Make all others forget the node; undone, they meet it again."""
         return self.inject(fault_at(node, "forget"))
 
     def heal(self) -> None:
         """Undo every fault."""
-        for trouble in list(self.troubles):
-            trouble.undo()
+        for active in list(self.active_faults):
+            active.undo()
 
 
 def number_of(node: Name) -> int:

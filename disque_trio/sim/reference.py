@@ -36,7 +36,7 @@ def _page() -> Iterator[str]:
         yield from _words(title, "kind", {kind.name: kind.meaning for kind in kinds})
     yield from _words("Shapes", "shape", vocabulary.SHAPES)
     yield from _words("Ways to end a job", "way", vocabulary.WAYS)
-    yield from _words("What handlers of apps do", "deed", apps.DEEDS)
+    yield from _words("What handlers of apps do", "action", apps.HANDLER_ACTIONS)
     yield from _words("Faults of processes of apps", "kind", apps.APP_FAULTS)
     yield from _table(
         "Constants of nodes, for `cluster.knobs`",

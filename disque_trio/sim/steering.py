@@ -17,7 +17,7 @@ from typing import Final
 
 from disque_trio.sim.engines.heap.nodes import MachineFactory
 from disque_trio.sim.engines.heap.run import LOOK, QUIET, run_on_heap
-from disque_trio.sim.fault_controls import FaultControls, Name, Trouble, number_of
+from disque_trio.sim.fault_controls import ActiveFault, FaultControls, Name, number_of
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import ClockPlan, Consumer, LinkPlan, Micros, Plan
 from disque_trio.sim.workload.agents import Worker
@@ -108,7 +108,7 @@ class Simulation(FaultControls):
         self._run = run_on_heap(self.plan, observer or self.rows.append, machine_factory)
         self.world = self._run.world
         self.engine = self._run.engine
-        self.troubles: dict[Trouble, None] = {}
+        self.active_faults: dict[ActiveFault, None] = {}
         self._fault_actions = self._run.fault_actions
         self._clients: dict[int, Client] = {}
         self._last_client = 0

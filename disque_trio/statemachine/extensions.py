@@ -1,7 +1,6 @@
-"""Job extensions: what a job has beyond the original's record (docs/bus.md, "Job extensions").
+"""Job extensions: the data of a job beyond the original's record (docs/bus.md, "Job extensions").
 
-A plain job has none. The record is never changed, so that jobs, messages and journal records share
-it.
+A plain job has none. The record is immutable, so jobs, messages and journal records share it.
 """
 
 from operator import attrgetter
@@ -19,61 +18,63 @@ from disque_trio.statemachine.base import (
 )
 
 EXTENSION_BYTES: Final = 200
-"""What the record weighs, without the bytes in it."""
+"""The memory of the record, without the bytes in it."""
 DEAD_BYTES: Final = 420
-"""What the state of a job that is or was dead weighs besides, with its place among the dead."""
+"""The additional memory of the state of a job that is or was dead, with its place among the
+dead."""
 MAX_GROUP: Final = 256
-"""Bytes of the name of a group."""
+"""The maximum length of the name of a group, in bytes."""
 MAX_REASON: Final = 1024
-"""Bytes of the reason why a job is dead."""
+"""The maximum length of the reason of a dead job, in bytes."""
 MAX_ERROR: Final = 4096
-"""Bytes of the error that a NACK says."""
+"""The maximum length of the error of a NACK, in bytes."""
 ERROR_BYTES: Final = 150
-"""What an error weighs besides."""
+"""The additional memory of an error."""
 MAX_REDRIVES: Final = 0xFFFF_FFFF
 """Messages and records count redrives in 32 bits."""
 MAX_SNOOZES: Final = 0xFFFF_FFFF
-"""And snoozes: beyond this they are not counted."""
+"""The maximum count of snoozes."""
 
 _ORIGINAL_PERIOD: Final[Millis] = ORIGINAL_PERIOD_S * 1000
 
-# Whether a job is held back until the earlier jobs with its key have ended.
+# Whether a job waits until the earlier jobs with its key have ended.
 
 FOLLOWS: Final = 1
-"""It is."""
+"""It waits."""
 HAS_FOLLOWED: Final = 2
-"""It was, and may be queued."""
+"""It has waited, and may be enqueued."""
 
 
 @attrs.frozen
 class DeadState:
-    """Is the job dead, and how often has it been redriven? Of two the greater holds (`merged`)."""
+    """Is the job dead, and how often has it been redriven? The greater of two states applies
+    (`merged`)."""
 
     epoch: int = 0
     """How often it has been redriven."""
     is_dead: bool = False
     reason: bytes = b""
     life: Millis = 0
-    """The TTL of its ADDJOB, which begins anew when it is redriven; 0 if it was never dead."""
+    """The TTL of its ADDJOB, which restarts when it is redriven; 0 if it was never dead."""
 
     @property
     def order(self) -> tuple[int, bool, bytes, Millis]:
-        """By this they are compared: redriven outweighs dead, and dead outweighs alive."""
+        """The order of states: redriven is greater than dead, and dead than alive."""
         return self.epoch, self.is_dead, self.reason, self.life
 
 
 ALIVE: Final = DeadState()
-"""Of every job that was never dead."""
+"""The state of every job that was never dead."""
 
 
 def merged(one: DeadState, other: DeadState) -> DeadState:
-    """What two holders know of one job."""
+    """Merge the states that two holders know."""
     return one if one.order >= other.order else other
 
 
 @attrs.frozen
 class LastError:
-    """Why a worker has given the job back last. Of two the later holds."""
+    """The last error with which a worker returned the job. The later of two applies."""
 
     at: Millis = 0
     """Unix milliseconds by the clock of the node of the NACK, but later than any error of the job
@@ -82,17 +83,17 @@ class LastError:
 
     @property
     def order(self) -> tuple[Millis, bytes]:
-        """By this they are compared."""
+        """The order of errors."""
         return self.at, self.text
 
     @property
     def kind(self) -> bytes:
-        """The class of the error: what stands before the first colon of its first line."""
+        """The class of the error: the text before the first colon of its first line."""
         return self.text.partition(b"\n")[0].partition(b":")[0]
 
 
 NO_ERROR: Final = LastError()
-"""Of every job that no NACK has said an error of."""
+"""The error of every job without one."""
 
 
 TEXT: Final = "s"
@@ -105,11 +106,12 @@ class Field:
     number: int
     name: str
     layout: str = ""
-    """Of its number, as `struct` has it; `TEXT` for bytes or None; empty for other records."""
+    """The format of its number, as in `struct`; `TEXT` for bytes or None; empty for other
+    records."""
 
     @property
     def shown(self) -> bytes:
-        """As SHOW has it."""
+        """The value in SHOW."""
         return self.name.replace("_", "-").encode()
 
 
@@ -126,7 +128,7 @@ FIELDS: Final = (
     Field(26, "snoozes", "<I"),
     Field(34, "error"),
 )
-"""In the order of SHOW."""
+"""The fields, in the order of SHOW."""
 TEXTS: Final = [field for field in FIELDS if field.layout == TEXT]
 _texts_of: Final = attrgetter(*[field.name for field in TEXTS])
 
@@ -136,33 +138,34 @@ class Extensions:
     """The extensions of one job."""
 
     priority: int = 0
-    """Jobs of a queue with a higher one are delivered first."""
+    """Jobs of a queue with a higher priority are delivered first."""
     group: bytes | None = None
-    """Within one priority the groups of a queue are served in turn; None for none."""
+    """Within one priority the groups of a queue are delivered in turn; None for none."""
     key: bytes | None = None
-    """UNIQUE: no other job of its queue may have it; None for none."""
+    """UNIQUE: no other job of its queue may have the key; None for none."""
     keep: int = 0
-    """Milliseconds for which the key stays taken when the job has ended."""
+    """Milliseconds for which the key stays reserved when the job has ended."""
     limit: int = 0
-    """LIMIT: after so many deliveries without an acknowledgement it is dead; 0 is never."""
+    """LIMIT: the number of deliveries without an acknowledgement after which it is dead; 0 is
+    never."""
     dead: DeadState = ALIVE
     backoff: Millis = 0
-    """What the first NACK without DELAY waits, in milliseconds; each further one twice as long."""
+    """The wait after the first NACK without DELAY, in milliseconds; each further one doubles it."""
     max_backoff: Millis = 0
-    """What it waits at most."""
+    """The longest such wait."""
     follows: int = 0
     """FOLLOWS or HAS_FOLLOWED; 0 for a job that was added when its key was free."""
     snoozes: int = 0
-    """How often RELEASE DELAY has let it wait, as far as is known here."""
+    """How often RELEASE DELAY has postponed it, as far as known here."""
     error: LastError = NO_ERROR
-    """Of the last NACK that said one, as far as is known here."""
+    """The error of the last NACK that had one, as far as known here."""
     unknown: tuple[tuple[int, bytes], ...] = ()
-    """Fields of a later version, number and value: kept and passed on."""
+    """Fields of a later version, number and value: kept and forwarded."""
 
     @property
     def needs(self) -> int:
-        """The capabilities that a node must have to keep the job. One that has none of them keeps a
-        job without its count of snoozes and its error."""
+        """The capabilities that a node must have to keep the job. A node without any of them can
+        keep a job only without its count of snoozes and its error."""
         long = LONG_WAITS if self.max_backoff > _ORIGINAL_PERIOD else 0
         if self.limit or self.dead != ALIVE:
             return EXTENDS | BURIES | long
@@ -174,7 +177,7 @@ class Extensions:
         return EXTENDS
 
     def kept_by(self, capabilities: int) -> "Extensions | None":
-        """What of them a node keeps that has what the job `needs`."""
+        """The extensions that a node keeps which has the capabilities that the job `needs`."""
         if not capabilities & EXTENDS:
             return None
         if not self.error.at or capabilities & ERRORS:
@@ -184,7 +187,7 @@ class Extensions:
 
     @property
     def weight(self) -> int:
-        """What the record weighs in memory, in bytes."""
+        """The size of the record in memory, in bytes."""
         size = EXTENSION_BYTES
         for text in _texts_of(self):
             if text is not None:
@@ -199,7 +202,7 @@ class Extensions:
 
     @property
     def fields(self) -> list[tuple[bytes, int | bytes]]:
-        """Names and values, as SHOW has them, without those that have their default."""
+        """Names and values as in SHOW, without defaults."""
         found: list[tuple[bytes, int | bytes]] = []
         for field in FIELDS:
             named = [(field.shown, getattr(self, field.name))]
@@ -217,6 +220,6 @@ NO_EXTENSIONS: Final = Extensions()
 
 def needs_of(delay: Millis, retry: Millis, extensions: Extensions | None) -> int:
     """The capabilities that a node must have to keep a job with these. An original node would
-    misread long times, which every node that reads extensions can count."""
+    misread long times, which every node with extensions can count."""
     own = 0 if extensions is None else extensions.needs
     return own | EXTENDS if delay > _ORIGINAL_PERIOD or retry > _ORIGINAL_PERIOD else own

@@ -1,13 +1,13 @@
 """Federation: a node whose clients find a queue empty asks other nodes for jobs (original 6.7).
 
-Nodes of ours are told once that clients wait (WAITING), and those with jobs answer HAVEJOBS
-(`offering`). They are then asked for one job per waiting client (NEEDJOBS), and send them
-(`transfer`). Original nodes are asked as they ask each other: all of them, with growing intervals,
-and directly those that gave jobs lately.
+Our nodes are notified once that clients wait (WAITING), and those with jobs answer HAVEJOBS
+(`offering`). They then receive a request for one job per waiting client (NEEDJOBS), and send the
+jobs (`transfer`). Original nodes are asked as they ask each other: all of them, at growing
+intervals, and directly those that sent jobs recently.
 
-Clients that always find jobs at their node never wait, and no node would hear of them. So a node
-says from time to time which jobs nobody takes there, and a node whose clients take jobs asks for
-some (`_even_out`).
+Clients that always find jobs at their node never wait, so other nodes would not learn of them. A
+node therefore announces from time to time which of its jobs no client takes, and a node whose
+clients take jobs asks for some (`_even_out`).
 
 The queues in `NodeState.pending_queues` are handled at the end of a batch of inputs (`settle`):
 clients of this node come first, and a pipeline of jobs makes one offer.
@@ -35,40 +35,42 @@ ADHOC_DELAY: Final[Millis] = 25
 MAX_ADHOC_DELAY: Final[Millis] = 2000
 RESPONDER_MEMORY: Final[Millis] = 5000
 ANSWER_WITHIN: Final[Millis] = 250
-"""A node that has not answered NEEDJOBS by then is taken to have no jobs."""
+"""A node that has not answered NEEDJOBS after this time counts as having no jobs."""
 BUSY: Final = 10
-"""With so many imports in the last seconds, jobs are fetched ahead of the clients' requests."""
+"""With this number of imports in the last seconds, jobs are fetched ahead of the clients'
+requests."""
 AHEAD: Final[Millis] = 50
-"""Jobs are fetched ahead for what the clients of a busy queue take in this time."""
+"""The number of jobs that the clients of a busy queue take in this time is fetched ahead."""
 POLL_MEMORY: Final[Millis] = 1000
-"""After a GETJOB NOHANG that found nothing, a job is fetched for so long: the client may ask
-again."""
+"""How long a job is fetched after a GETJOB NOHANG without a job: the client may ask again."""
 EVEN_OUT_AGAIN: Final[Millis] = 2000
-"""How long after a look at a queue the next one follows, while another node is known to have jobs
-that clients take here."""
+"""The time between two checks of a queue while another node is known to have jobs that clients take
+here."""
 RAREST_OFFER: Final = 32
-"""Jobs that nobody takes are offered ever more rarely: at the first look, the second, the fourth …,
-and then at every 32nd, which is once in 16 minutes."""
+"""Jobs that no client takes are offered less and less often: at the first check, the second, the
+fourth …, and then at every 32nd, which is once in 16 minutes."""
 IDLE_CHECK: Final[Millis] = 10_000
 """How often a node without others checks an unused queue that is not empty."""
 MAX_ATTEMPT: Final = 7
-"""Enough for both delays to reach their limits. More would overflow (original, defect 17)."""
+"""Enough attempts for both delays to reach their limits. More would overflow (original, defect
+17)."""
 
 
 class Reason(enum.Enum):
-    """What makes a node ask for jobs."""
+    """Reasons to ask for jobs."""
 
     CLIENTS_WAIT = "a client found the queue empty"
     REACHED_ZERO = "a fetch took the last job"
 
 
-# Asking.
+# Requests.
 
 
 def need_jobs(node: NodeState, queue: Queue, reason: Reason) -> None:
     """Ask other nodes for jobs, with the limits on how often.
 
-    A queue paused in output asks for nothing: nothing could be delivered (original, defect 20).
+    A queue paused for output requests nothing, because nothing could be delivered (original, defect
+    20).
     """
     if not may_ask(node, queue):
         return
@@ -84,26 +86,26 @@ def need_jobs(node: NodeState, queue: Queue, reason: Reason) -> None:
 
 
 def _share(node: NodeState, queue: Queue, rate: int) -> int:
-    """How many jobs each node that gave some lately is asked for."""
+    """The number of jobs to request from each node that sent some recently."""
     knobs = node.knobs
     share = max(rate // max(len(queue.responders), 1), knobs.request_least)
     return min(share, knobs.jobs_per_request)
 
 
 def may_ask(node: NodeState, queue: Queue) -> bool:
-    """May jobs of this queue be asked for, and delivered when they come?"""
+    """May jobs of this queue be requested, and delivered when they arrive?"""
     cluster = node.cluster
     return cluster.size > 1 and not cluster.is_leaving and not queue.paused & PAUSE_OUT
 
 
 def poll(node: NodeState, queue: Queue) -> None:
-    """A client asked with NOHANG and found nothing: fetch a job for its next request."""
+    """A client used NOHANG and got nothing: fetch a job for its next request."""
     queue.polled_until = node.mono + POLL_MEMORY
 
 
 def settle(node: NodeState) -> None:
-    """End of a batch: offer jobs that no client here waits for, and ask for those that clients wait
-    for."""
+    """End of a batch: offer jobs for which no client here waits, and request jobs for which clients
+    wait."""
     pending_queues = node.pending_queues
     while pending_queues:
         name = next(iter(pending_queues))
@@ -148,7 +150,7 @@ def _broadcast(node: NodeState, queue: Queue) -> None:
 
 
 def _is_due(node: NodeState, queue: Queue) -> bool:
-    """Is a broadcast due? At once if a link has come up since the last one."""
+    """Is a broadcast due? Immediately, if a link has come up since the last one."""
     return node.mono >= _next_broadcast(queue) or queue.broadcast_at < node.announcements.began
 
 
@@ -179,12 +181,12 @@ def _forget_silent(node: NodeState, queue: Queue) -> None:
             del queue.responders[id]
 
 
-# Nodes of ours.
+# Our nodes.
 
 
 def on_havejobs(node: NodeState, sender: Peer, message: HaveJobs) -> None:
-    """The sender has so many jobs for which no client waits there. This node asks for them, or
-    declines, and asks later when a client waits."""
+    """The sender has this number of jobs for which no client waits there. This node requests them;
+    or it declines, and requests them later when a client waits."""
     queue = node.queues.get(message.queue)
     if queue is None:
         if message.count:
@@ -223,7 +225,7 @@ def _ask_for_clients(node: NodeState, queue: Queue, supply: Supply) -> None:
         if wanted <= 0:
             break
         if id not in supply.asked:
-            # The only supplier is asked for all: jobs that it gets in a moment need no second
+            # The only supplier is asked for all: jobs that arrive there soon then need no second
             # request.
             most = wanted if is_only_one else min(wanted, count)
             wanted -= _ask(
@@ -232,16 +234,16 @@ def _ask_for_clients(node: NodeState, queue: Queue, supply: Supply) -> None:
 
 
 def _soon_wanted(node: NodeState, queue: Queue) -> int:
-    """How many jobs the clients of a busy queue take before another request would be answered: one
-    request per job costs more than the job."""
+    """The number of jobs that the clients of a busy queue take before another request would be
+    answered: one request per job costs more than the job."""
     if imported(node, queue) < BUSY:
         return 0
     return import_rate(node, queue) * AHEAD // 1000
 
 
 def _is_polled(node: NodeState, queue: Queue) -> bool:
-    """Is a job to be fetched for a client that does not wait? One per request, and not more often
-    than an original node would be asked."""
+    """Should a job be fetched for a client that does not wait? One per request, and not more often
+    than for original nodes."""
     if node.mono > queue.polled_until or node.mono < _next_adhoc(queue):
         return False
     queue.polled_until = -FOREVER
@@ -251,7 +253,7 @@ def _is_polled(node: NodeState, queue: Queue) -> bool:
 
 
 def _ask_ahead(node: NodeState, queue: Queue, supply: Supply) -> None:
-    """Clients take jobs as fast as they come: fetch the next ones ahead of their requests."""
+    """Clients take jobs as fast as they arrive: fetch the next ones ahead of their requests."""
     if supply.asked or not supply.known or imported(node, queue) < BUSY:
         return
     wanted = _share(node, queue, import_rate(node, queue))
@@ -262,7 +264,8 @@ def _ask_ahead(node: NodeState, queue: Queue, supply: Supply) -> None:
 def _ask(
     node: NodeState, queue: Queue, supply: Supply, id: bytes, count: int, *, waits: bool
 ) -> int:
-    """Ask the node for so many jobs. Returns how many were asked for, 0 if it cannot be asked."""
+    """Request this number of jobs from the node. Returns the number requested, 0 if it cannot be
+    asked."""
     peer = node.cluster.nodes.get(id)
     if peer is None or not peer.is_connected:
         del supply.known[id]
@@ -274,7 +277,7 @@ def _ask(
 
 
 def _give_up(queue: Queue, supply: Supply) -> None:
-    """These nodes do not answer: broadcast again, in case they missed the last one."""
+    """These nodes do not answer: broadcast again, in case they missed the last broadcast."""
     for id in supply.asked:
         supply.known.pop(id, None)
     supply.asked.clear()
@@ -297,7 +300,7 @@ def on_yourjobs(node: NodeState, sender: Peer, message: YourJobs) -> None:
 
 
 def _answered(node: NodeState, sender: Peer, name: bytes, *, more: bool) -> bool:
-    """The sender has given jobs. True if they were asked for because clients waited."""
+    """The sender has sent jobs. True if they were requested because clients waited."""
     queue = node.queues.get(name)
     if queue is None or queue.supply is None:
         return sender.is_ours
@@ -336,7 +339,7 @@ def watch_all(node: NodeState) -> None:
 
 
 def on_queue_due(node: NodeState, queue: Queue) -> None:
-    """A queue's timer: clients still wait, jobs wait for clients, or nothing has happened for
+    """A queue's timer: clients still wait, jobs wait for clients, or the queue has been idle for
     long."""
     again = max(queue.accessed + lifecycle.QUEUE_IDLE_LIMIT, node.mono + IDLE_CHECK)
     if queue.waiting:
@@ -349,15 +352,15 @@ def on_queue_due(node: NodeState, queue: Queue) -> None:
     watch(node, queue)
 
 
-# Jobs that wait at one node while clients always find some at another.
+# Jobs that wait at one node while clients at another node always find some.
 
 
 def _even_out(node: NodeState, queue: Queue) -> Millis:
-    """Tell other nodes of jobs that clients do not take here, and ask for such jobs, as many as
-    clients have taken here since the last look. Returns when to look again.
+    """Announce jobs that clients do not take here, and request such jobs of other nodes: as many as
+    clients have taken here since the last check. Returns when to check again.
 
-    Where there are no jobs, a client that comes waits, and the node asks then. The jobs that come
-    are older than those that are added now, so they are delivered before them.
+    Where there are no jobs, a new client waits, and the node requests jobs then. Imported jobs are
+    older than those that are added now, so they are delivered first.
     """
     taken = queue.jobs_out - queue.transferred
     lately, queue.seen_taken = taken - queue.seen_taken, taken
@@ -371,7 +374,7 @@ def _even_out(node: NodeState, queue: Queue) -> Millis:
 
 
 def _ask_known(node: NodeState, queue: Queue, wanted: int) -> Millis:
-    """Ask the nodes that have said that they have jobs. Returns when to look again."""
+    """Request jobs from the nodes that have announced some. Returns when to check again."""
     supply = queue.supply
     if supply is None or not may_ask(node, queue) or node.refusal is not None:
         return lifecycle.QUEUE_LOOK

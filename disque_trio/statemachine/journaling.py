@@ -1,23 +1,23 @@
-"""The journal's records: what a restart must know of this node's jobs (original 7.1).
+"""The journal's records: the state of this node's jobs that a restart restores (original 7.1).
 
-Nothing is recorded while there is no journal. Of each job the last record counts; what changes
-without a record (its place in the queue, counters, further holders) starts anew after a restart.
-Two things are recorded here that the original forgets (docs/differences.md):
+Without a journal nothing is recorded. The last record of each job counts; state that changes
+without a record (its place in the queue, counters, further holders) is reset by a restart. Two
+things are recorded here that the original does not record (docs/differences.md):
 
 * an acknowledgement, as a job without its body, until every copy is collected;
-* that an at-most-once job has been handed out: it is deleted, before it leaves.
+* the delivery of an at-most-once job: it is deleted before it leaves the node.
 
-Before a controlled stop a node records its queues, too: from then on each record says whether its
-job is queued. When the file has been rewritten meanwhile and nothing changes any more, STOPPED is
-written last: a node that finds it at the end may queue at once the jobs that were queued. It is the
-deletion of a job that never existed, so readers of either format ignore it.
+Before a controlled stop a node records its queues, too: from then on each record has whether its
+job is queued. After the file has been rewritten and there are no more changes, STOPPED is written
+last: a node that finds it at the end may immediately enqueue the jobs that were queued. It has the
+form of the deletion of a job that never existed, so readers of either format ignore it.
 
-With `aof-queues` it is also recorded, before a job leaves the node, that it has left its queue: as
-the deletion of a job whose id is that of the job with other letters in place of hexadecimal digits.
-So it is when a start that asks other holders finds out that one of them has the job.
-After the death of the process, though not of the system, the file is complete, so that what is
-recorded as queued may be queued at once. A note of the running system (`known_since`) tells the two
-apart.
+With `aof-queues` the journal also records, before a job leaves the node, that it has left its
+queue: as the deletion of a job whose id is that of the job with other letters in place of
+hexadecimal digits. The same record is written when a start that asks other holders learns that one
+of them has the job. If the process has died, but not the system, the file is complete, so jobs
+recorded as queued may be enqueued immediately. A note of the running system (`known_since`)
+distinguishes the two cases.
 
 Owns `Outbox.records`, `NodeState.is_recording`, `is_recording_queues` and `is_stopping`.
 """
@@ -54,13 +54,13 @@ from disque_trio.statemachine.records import DeleteJob, LoadJob, Record, StoredR
 from disque_trio.statemachine.state import KeptResult, NodeState
 
 STOPPED: Final = DeleteJob(b"D-00000000-the+node+was+stopped++++-0000")
-"""The last record of a controlled stop: jobs that are recorded as queued are queued."""
+"""The last record of a controlled stop: jobs recorded as queued are enqueued."""
 STARTED: Final = DeleteJob(b"D-00000000-the+node+has+started++++-0000")
-"""The node runs again, so STOPPED does not hold any more."""
+"""The node runs again, so STOPPED no longer applies."""
 QUEUES: Final = b"D-00000000-queues+"
-"""How the notes about queues begin."""
+"""The beginning of notes about queues."""
 UNKNOWN: Final = DeleteJob(QUEUES + b"unknown++++++++++-0000")
-"""What was recorded as queued up to here may have been delivered since."""
+"""Jobs recorded as queued before this note may have been delivered since."""
 _NOTES: Final = {STOPPED.id: "stopped", STARTED.id: "started", UNKNOWN.id: "queues-unknown"}
 _LEFT: Final = bytes.maketrans(b"0123456789abcdef", b"ghijklmnopqrstuv")
 _BACK: Final = bytes.maketrans(b"ghijklmnopqrstuv", b"0123456789abcdef")
@@ -68,14 +68,14 @@ _LAST_DIGIT: Final = b"f"[0]
 
 
 def known_since(boot: str) -> DeleteJob:
-    """The note that from here on each job that leaves a queue has a record, while the system has
-    not been started anew. `boot` identifies its present run."""
+    """The note that from here on each job that leaves a queue has a record, until the system
+    restarts. `boot` identifies its current boot."""
     digest = hashlib.sha256(boot.encode()).hexdigest()
     return DeleteJob(QUEUES + digest[:17].encode() + b"-0000")
 
 
 def first_notes(config: Config, boot: str) -> list[Record]:
-    """What a new file says of queues. `boot` is empty if the system does not say it."""
+    """The note about queues in a new file. `boot` is empty if the system does not provide it."""
     return [known_since(boot)] if config.records_queues and boot else []
 
 
@@ -92,14 +92,14 @@ def has_left(job_id: JobId) -> JobId | None:
 
 
 def are_dequeuings(records: Sequence[Record]) -> bool:
-    """Do all of these say that jobs have left their queues? Nobody relies on that after a loss of
-    power."""
+    """Do all of these record that jobs have left their queues? No reader relies on that after a
+    power failure."""
     return all(type(record) is DeleteJob and record.id[2] > _LAST_DIGIT for record in records)
 
 
 def described(record: DeleteJob) -> tuple[str, str]:
-    """What it says, for reports: NOTE and the note, DEQUEUED and the job that has left its queue,
-    or DELJOB and the job."""
+    """Its meaning, for reports: NOTE and the note, DEQUEUED and the job that has left its queue, or
+    DELJOB and the job."""
     note = _NOTES.get(record.id)
     if note is not None or record.id.startswith(QUEUES):
         return "NOTE", note or "queues-known"
@@ -108,20 +108,20 @@ def described(record: DeleteJob) -> tuple[str, str]:
 
 
 def record(node: NodeState, *, on: bool) -> None:
-    """Is there a journal from now on?"""
+    """Set whether there is a journal from now on."""
     node.is_recording = on
     record_queues(node, on=False)
 
 
 def record_queues(node: NodeState, *, on: bool) -> None:
-    """Is it recorded from now on what is queued, because the node is about to stop? Otherwise
+    """Set whether queues are recorded from now on because the node is about to stop. Otherwise
     `aof-queues` decides."""
     node.is_stopping = on
     node.is_recording_queues = on or (node.is_recording and node.config.records_queues)
 
 
 def moved(node: NodeState, job: Job) -> None:
-    """The job has come into a queue, or has left it, and queues are recorded."""
+    """The job has entered or left a queue, and queues are recorded."""
     if not node.is_recording_queues:
         return
     if node.is_stopping or job.state == QUEUED:
@@ -131,34 +131,35 @@ def moved(node: NodeState, job: Job) -> None:
 
 
 def handed_out(node: NodeState, jobs: Iterable[Job]) -> None:
-    """The same, of jobs that were in a queue. At-most-once jobs are deleted as they leave."""
+    """The same for jobs that were in a queue. At-most-once jobs are deleted when they leave."""
     for job in jobs:
         if job.retry:
             moved(node, job)
 
 
 def queued(node: NodeState, job: Job) -> None:
-    """The job has come into a queue, after its first time. An at-most-once job is recorded even if
-    queues are not: a restart must not take it for one that still waits for its delay."""
+    """The job has entered a queue, after its first time. An at-most-once job is recorded even if
+    queues are not: after a restart it must not be mistaken for one that still waits for its
+    delay."""
     if node.is_recording_queues or (node.is_recording and not job.retry):
         renew(node, job)
 
 
 def hold(node: NodeState, job: Job) -> None:
-    """This node holds the job, as it is now."""
+    """This node holds the job in its current state."""
     if node.is_recording and has_record(node, job):
         node.out.records.append(LoadJob(stored(node, job)))
 
 
 def renew(node: NodeState, job: Job) -> None:
-    """The same, in place of the record of this job that has just been made, if there is one."""
+    """The same, replacing the record of this job that was just created, if there is one."""
     _take_back(node, job)
     hold(node, job)
 
 
 def _take_back(node: NodeState, job: Job) -> None:
-    """Of each job the last record counts: leave out the one that has just been made, which may be
-    as long as its body."""
+    """The last record of each job counts: drop the one that was just created, which may be as long
+    as its body."""
     records = node.out.records
     last = records[-1] if records else None
     if isinstance(last, LoadJob) and last.copy.id == job.id:
@@ -166,28 +167,28 @@ def _take_back(node: NodeState, job: Job) -> None:
 
 
 def delivered(node: NodeState, job: Job) -> None:
-    """The job is delivered, or given to another node. An at-most-once job is deleted: it must never
-    be delivered again."""
+    """The job is delivered, or sent to another node. An at-most-once job is deleted: it must never
+    be redelivered."""
     if not job.retry and node.is_recording:
         node.out.records.append(DeleteJob(job.id))
 
 
 def drop(node: NodeState, job: Job) -> None:
-    """This node does not hold the job any more."""
+    """This node no longer holds the job."""
     if node.is_recording and has_record(node, job):
         _take_back(node, job)
         node.out.records.append(DeleteJob(job.id))
 
 
 def keep(node: NodeState, kept: Kept) -> None:
-    """The job is gone, and its key stays taken: what is written is an acknowledged job without
-    holders, which expires when the key is free."""
+    """The job is gone, and its key stays reserved: the record is an acknowledged job without
+    holders, which expires when the key is freed."""
     if node.is_recording and node.keeps_extensions:
         node.out.records.append(LoadJob(stored_key(node, kept)))
 
 
 def kept_keys(node: NodeState) -> Iterable[LoadJob]:
-    """For a file that is written anew: the keys that stay taken by jobs that are gone."""
+    """For a rewrite: the keys that stay reserved by jobs that are gone."""
     for some in list(node.keys.kept.values()):
         for kept in some:
             if kept.word == KEPT and kept.due and kept.id not in node.jobs:
@@ -201,19 +202,19 @@ def release(node: NodeState, kept: Kept) -> None:
 
 
 def keep_result(node: NodeState, kept: KeptResult) -> None:
-    """This node keeps this result. Nothing is written when its time is over."""
+    """This node keeps this result. Nothing is written when it expires."""
     if node.is_recording and node.keeps_extensions:
         node.out.records.append(_stored_result(node, kept))
 
 
 def delete_result(node: NodeState, kept: KeptResult) -> None:
-    """This node keeps it no more, before its time is over."""
+    """This node drops it before it expires."""
     if node.is_recording and node.keeps_extensions:
         node.out.records.append(StoredResult(kept.id, kept.queue, kept.at, 0, b""))
 
 
 def kept_results(node: NodeState) -> Iterable[StoredResult]:
-    """For a file that is written anew: the results that are kept."""
+    """For a rewrite: the results that are kept."""
     for job_id in list(node.results) if node.keeps_extensions else ():
         kept = node.results.get(job_id)
         if kept is not None:
@@ -226,13 +227,12 @@ def _stored_result(node: NodeState, kept: KeptResult) -> StoredResult:
 
 
 def unwrite(node: NodeState) -> None:
-    """Take back the records since the last `take`: they came from the journal."""
+    """Drop the records since the last `take`: they came from the journal."""
     node.out.records.clear()
 
 
 def has_record(node: NodeState, job: Job) -> bool:
-    """Is there anything about the job that a restart must know, and does the file have a place for
-    it?"""
+    """Does the job have state that a restart must restore, and that the file can contain?"""
     if job.state == WAIT_REPL:
         return False
     if _has_no_place(node.config, job):
@@ -241,7 +241,7 @@ def has_record(node: NodeState, job: Job) -> bool:
 
 
 def has_no_place(node: NodeState, config: Config) -> bool:
-    """Are there jobs with extensions for which the file of this configuration has no place?"""
+    """Are there jobs with extensions that the file of this configuration cannot contain?"""
     return any(_has_no_place(config, job) and job.state != ACKED for job in node.jobs.values())
 
 
@@ -250,10 +250,10 @@ def _has_no_place(config: Config, job: Job) -> bool:
 
 
 def stored(node: NodeState, job: Job) -> JobCopy:
-    """The job in storage form (original 4.5): it expires at a second of the wall clock, and its
-    delay is over at a millisecond of it.
+    """The job in storage form (original 4.5): its expiry is in seconds of the wall clock, and the
+    end of its delay in milliseconds.
 
-    An acknowledged job has no body any more, and a dummy ack neither queue nor holders.
+    An acknowledged job has no body, and a dummy ack neither queue nor holders.
     """
     expires = -(-(node.wall + job.expires - node.mono) // 1000)
     return JobCopy(
@@ -277,21 +277,22 @@ def stored(node: NodeState, job: Job) -> JobCopy:
 
 
 def _listed(job: Job, confirmed: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
-    """The holders as the record has them, where some of a live job have not confirmed a copy."""
+    """The holders in the form of the record, where some holders of a live job have not confirmed
+    their copies."""
     return job.holders if job.state == ACKED else _separated(job.holders, confirmed)
 
 
 @lru_cache(maxsize=1 << 10)
 def _separated(holders: tuple[NodeId, ...], confirmed: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
-    """Those that have confirmed, the first of them again, and the others. Every reader takes an id
-    that stands there twice for one holder, so earlier versions read the same holders."""
+    """The holders that have confirmed, the first one of them again, and the others. Every reader
+    counts an id that appears twice as one holder, so earlier versions read the same holders."""
     return (*confirmed, *confirmed[:1], *[id for id in holders if id not in confirmed])
 
 
 @lru_cache(maxsize=1 << 10)
 def confirmed_in(listed: tuple[NodeId, ...]) -> tuple[NodeId, ...] | None:
-    """Of the holders in a record those that had confirmed their copies; None if all had, or if an
-    earlier version has written it."""
+    """The holders in a record that had confirmed their copies; None if all had, or if an earlier
+    version wrote it."""
     for at, id in enumerate(listed):
         if id in listed[:at]:
             return listed[:at]
@@ -299,10 +300,10 @@ def confirmed_in(listed: tuple[NodeId, ...]) -> tuple[NodeId, ...] | None:
 
 
 def _due(node: NodeState, job: Job) -> Millis:
-    """When the delay of the job is over, or was, by this node's wall clock: others need not show
-    the same time. 0 if there is none any more, or the file has no place for it.
+    """When the delay of the job ends or ended, by this node's wall clock; the clocks of other nodes
+    may differ. 0 if there is none any longer, or if the file cannot contain it.
 
-    Of a job that has been given back by NACK or RELEASE DELAY it is the end of the last wait.
+    For a job that was returned by NACK or RELEASE DELAY it is the end of the last wait.
     """
     if job.state == ACKED or not node.keeps_extensions:
         return 0
@@ -317,7 +318,7 @@ def _due(node: NodeState, job: Job) -> Millis:
 
 
 def stored_key(node: NodeState, kept: Kept) -> JobCopy:
-    """A key that stays taken, in storage form."""
+    """A key that stays reserved, in storage form."""
     left = kept.until - node.mono
     return JobCopy(
         id=kept.id,

@@ -1,7 +1,7 @@
-"""Facts about jobs that have, or had, a key, and what follows from them (decision 70).
+"""Facts about jobs that have, or had, a key, and conclusions from them (decision 70).
 
-Several nodes tell what they know of a job (`KeyFact`), some of them earlier than others. What one
-of them says is joined with what the others say, in any order and any number of times (`joined`).
+Several nodes report what they know about a job (`KeyFact`), at different times. The facts are
+joined, in any order and any number of times (`joined`).
 """
 
 from collections.abc import Iterable
@@ -13,30 +13,30 @@ from disque_trio.statemachine.base import JobId, Millis
 
 MAX_KEY: Final = 256
 
-# What a node says of a job with the key: of two words the greater one holds.
+# The state of a job with the key at a node: the greatest of several reports applies.
 
 MOVED: Final = 1
-"""It was here until a moment ago, and has gone to another node."""
+"""It was here until recently, and has moved to another node."""
 HELD: Final = 2
 """It is here."""
 PENDING: Final = 3
-"""Its ADDJOB waits here, for the key or for copies. Only the node of the ADDJOB knows that."""
+"""Its ADDJOB waits here, for the key or for copies. Only the node of the ADDJOB reports that."""
 ENDED: Final = 4
-"""It is acknowledged (the state is `DONE_KEPT`), or it is gone, for whatever reason."""
+"""It is acknowledged (the state is `DONE_KEPT`), or it is gone for any reason."""
 KEPT: Final = 5
-"""It has ended, and its key stays taken for a while."""
+"""It has ended, and its key stays reserved for a while."""
 KEY_WORDS: Final = (MOVED, HELD, PENDING, ENDED, KEPT)
 
 # When a KEYCANCEL applies.
 
 ALWAYS: Final = 0
 UNLESS_TAKEN: Final = 1
-"""Only if you are to deliver the job, and have not."""
+"""Only at a node that must deliver the job and has not done so."""
 UNLESS_KNOWN_AS_TAKEN: Final = 2
-"""Unless you know that it was delivered."""
+"""Unless the node knows that it was delivered."""
 CANCELS: Final = (ALWAYS, UNLESS_TAKEN, UNLESS_KNOWN_AS_TAKEN)
 
-# The states of a job, for people: of two the more telling one, which has the greater number.
+# The states of a job in replies. The greater number has more information, and applies.
 
 WAITING: Final = 0
 BACKING_OFF: Final = 1
@@ -46,7 +46,7 @@ DEAD: Final = 4
 DONE_KEPT: Final = 5
 KEY_STATES: Final = (b"waiting", b"backing-off", b"with-worker", b"queued", b"dead", b"done-kept")
 
-# Marks of a job, which are joined by "or".
+# Flags of a job, which are joined by "or".
 
 GIVEN_OUT: Final = 1
 """It was delivered, as far as the node knows."""
@@ -57,19 +57,19 @@ KEY_MARKS: Final = GIVEN_OUT | HELD_BACK
 
 @attrs.frozen
 class KeyFact:
-    """What a node knows of a job that has or had the key."""
+    """The knowledge of a node about a job that has or had the key."""
 
     id: JobId
     stamp: int
     word: int
     state: int
     keep: Millis
-    """For how long the key stays taken when the job has ended."""
+    """How long the key stays reserved when the job has ended."""
     marks: int = 0
 
 
 def joined(one: KeyFact, other: KeyFact) -> KeyFact:
-    """What two nodes know of one job."""
+    """Join the knowledge of two nodes about one job."""
     if one == other:
         return one
     return KeyFact(
@@ -83,7 +83,7 @@ def joined(one: KeyFact, other: KeyFact) -> KeyFact:
 
 
 def join(answers: Iterable[Iterable[KeyFact]]) -> dict[JobId, KeyFact]:
-    """What all of them know, by job."""
+    """The joined knowledge of all of them, by job."""
     known: dict[JobId, KeyFact] = {}
     for facts in answers:
         for fact in facts:
@@ -93,8 +93,8 @@ def join(answers: Iterable[Iterable[KeyFact]]) -> dict[JobId, KeyFact]:
 
 
 def holder_of_key(known: dict[JobId, KeyFact]) -> KeyFact | None:
-    """The job that has the key: of several that live, the one that was added first; otherwise one
-    that has ended and keeps it."""
+    """The job that has the key: the earliest of those that live, otherwise one that has ended and
+    keeps it."""
     live = _living(known)
     if live:
         return min(live, key=_age)
@@ -103,7 +103,7 @@ def holder_of_key(known: dict[JobId, KeyFact]) -> KeyFact | None:
 
 
 def awaits_turn(known: dict[JobId, KeyFact]) -> KeyFact | None:
-    """A job that is held back until the one that has the key has ended; the first, if several."""
+    """A job that waits until the job with the key has ended; the earliest, if there are several."""
     waiting = [fact for fact in _living(known) if fact.marks & HELD_BACK and _is_untaken(fact)]
     return min(waiting, key=_age) if waiting else None
 
@@ -130,12 +130,12 @@ def _is_untaken(fact: KeyFact) -> bool:
 
 
 def latest_stamp(known: dict[JobId, KeyFact]) -> int:
-    """The greatest creation stamp of those that live."""
+    """The greatest creation stamp of the jobs that live."""
     return max([fact.stamp for fact in _living(known)], default=0)
 
 
 def is_earlier(fact: KeyFact, stamp: int, job_id: JobId) -> bool:
-    """Was the job added before that with this creation stamp and id? All nodes agree on that."""
+    """Was the job added before the job with this creation stamp and id? All nodes agree on that."""
     return (fact.stamp, fact.id) < (stamp, job_id)
 
 
@@ -145,13 +145,13 @@ def is_live(fact: KeyFact) -> bool:
 
 
 def is_undecided(known: dict[JobId, KeyFact]) -> bool:
-    """Does it depend on an ADDJOB that waits, or on a job that is on its way?"""
+    """Does it depend on an ADDJOB that waits, or on a job in transit?"""
     return any(fact.word in (PENDING, MOVED) for fact in known.values())
 
 
 def _is_kept(fact: KeyFact) -> bool:
     """One node may know that the job is acknowledged, and another how long its key is kept. If it
-    is only known to be gone, its ADDJOB may have failed, and its id must not be told."""
+    is only known to be gone, its ADDJOB may have failed, and its id must not be reported."""
     is_acked = fact.word == ENDED and fact.state == DONE_KEPT
     return fact.word == KEPT or (is_acked and fact.keep > 0)
 

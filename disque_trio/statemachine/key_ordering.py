@@ -1,21 +1,20 @@
-"""Which of several jobs with one key is delivered when (docs/bus.md).
+"""The order in which several jobs with one key are delivered (docs/bus.md).
 
-IFEXISTS again and replace (decision 76): a job is queued when the earlier ones with its key have
-ended. All holders of such a job know that it is held back. Each asks about the earlier jobs when
-the job becomes due there, which is first at the node of its ADDJOB. If another one asks, too, that
-one goes on of them that is the node of the ADDJOB, or the first in an order that depends on the
-job. The asked nodes answer again when an earlier job ends. The node that finds that none lives
-queues the job. A dead job is not waited for. With `replace` the node of the ADDJOB ends the earlier
-jobs that were never delivered, after the new one has its copies, and then answers its client. A job
-that a worker takes meanwhile is waited for.
+IFEXISTS again and replace (decision 76): a job is enqueued when the earlier ones with its key have
+ended. All holders of such a job know that it waits. Each asks about the earlier jobs when the job
+becomes due there, which happens first at the node of its ADDJOB. If several nodes ask, only one of
+them continues: the node of the ADDJOB, or else the first in an order that depends on the job. The
+asked nodes answer again when an earlier job ends. The node that finds that none lives enqueues the
+job. The job does not wait for dead jobs. With `replace` the node of the ADDJOB ends the earlier
+jobs that were never delivered, once the new one has its copies, and then replies to its client. The
+job waits for an earlier job that a worker takes in the meantime.
 
 After a partition (decision 73): each side may have added a job with the same key. When all members
-of the cluster can be reached again, each node asks the others about the jobs with keys that it is
-to deliver and that were never delivered: those that are there when the last node has returned, and
-for a while also those that come later, such as by an ADDJOB that has waited for copies, or from
-another node. A job of which an earlier one lives, by creation stamp and id, ends as by ACKJOB. The
-earliest stays, so none is lost. Nothing is asked where there are no keys. A few jobs are asked
-about at a time.
+of the cluster are reachable again, each node asks the others about the jobs with keys that it must
+deliver and that were never delivered: those that exist when the last node has returned, and for a
+while also later ones, for example of an ADDJOB that has waited for copies, or from another node. A
+job ends as by ACKJOB if an earlier one with its key lives, by creation stamp and id. The earliest
+stays, so none is lost. Without keys there are no requests. A node asks about a few jobs at a time.
 
 Owns `Ordering.jobs`, `waiting` and `replacing`, `Search.cancelled` of its searches, and the
 fields of `Reconciliation`.
@@ -55,24 +54,26 @@ from disque_trio.statemachine.keys import KeyName, Ordering, Reconciliation, Rul
 from disque_trio.statemachine.state import NodeState
 
 LOOK_EVERY: Final[Millis] = 1000
-"""How often all are asked while an earlier job lives, in case its end was not told."""
+"""How often all nodes are asked while an earlier job lives, in case the report of its end was
+lost."""
 LOOKS_A_SECOND: Final = 500
-"""For about so many jobs: with more of them each is asked about less often."""
+"""The number of jobs up to which this holds: with more jobs each is asked about less often."""
 ENDS_WITHIN: Final[Millis] = 1000
-"""For so long only the node that is to deliver an earlier job may end it. It may be gone."""
+"""How long only the node that must deliver an earlier job may end it. That node may be gone."""
 REPLACES_WITHIN: Final[Millis] = 3000
-"""Then the client is answered, and an earlier job that still lives is waited for."""
+"""After this time the client gets its reply, and the job waits for an earlier one that still
+lives."""
 RECONCILE_EVERY: Final[Millis] = 20
 CHECK_EVERY: Final[Millis] = 500
-"""How often it is seen whether all nodes are back."""
+"""How often a node checks whether all nodes are back."""
 RECONCILES_FOR: Final[Millis] = 10_000
-"""For how long jobs that come after the last return are asked about."""
+"""How long after the last return a node asks about new jobs."""
 RECONCILES_WITHIN: Final[Millis] = 30_000
-"""For so long a job waits for what becomes of an earlier ADDJOB, or of a job that moves."""
+"""How long a job waits for the outcome of an earlier ADDJOB, or of a job in transit."""
 
 
 def on_due(node: NodeState, ordering: Ordering) -> None:
-    """Ask about the jobs that have become due, once all jobs of the journal are here."""
+    """Ask about the jobs that have become due, once all jobs of the journal are loaded."""
     if node.recovering is not None:
         node.timers.arm(ordering, node.mono + LOOK_EVERY)
         return
@@ -94,15 +95,15 @@ def _searches(node: NodeState, name: KeyName) -> tuple[Search, ...]:
 
 
 def _is_wanted(node: NodeState, job: Job) -> bool:
-    """Does it wait here, or does a client for what becomes of it?"""
+    """Does it wait here, or does a client wait for its outcome?"""
     if job.id in node.keys.ordering.replacing:
         return True
     return node.jobs.get(job.id) is job and key_index.is_held_back(job)
 
 
 def _is_left_to_other(node: NodeState, job: Job, answers: Answers) -> bool:
-    """Does a node that comes first ask about it, too? That it can be reached is not enough: it may
-    have lost its copy, or have handed it over."""
+    """Does a node with precedence ask about it, too? It is not enough that the node is reachable:
+    it may have lost its copy, or moved it."""
     mine = _preference(node.cluster.myself.id, job)
     return any(
         _preference(id, job) > mine
@@ -116,7 +117,7 @@ def _preference(id: NodeId, job: Job) -> tuple[bool, int]:
 
 
 def _is_cancelled(node: NodeState, search: Search) -> bool:
-    """Is nobody interested any more?"""
+    """Does no client and no job need the answer any longer?"""
     job = search.job
     assert job is not None, f"search {search.number} is about no job"
     if job.id in node.keys.ordering.replacing:
@@ -145,7 +146,8 @@ def _forget(node: NodeState, search: Search) -> None:
 
 
 def _decide(node: NodeState, search: Search, answers: Answers) -> None:
-    """Queue the job if no earlier one lives; otherwise go on, and end what it replaces."""
+    """Enqueue the job if no earlier one lives; otherwise continue, and end the jobs that it
+    replaces."""
     job = search.job
     assert job is not None, f"search {search.number} is about no job"
     if _is_left_to_other(node, job, answers):
@@ -154,7 +156,7 @@ def _decide(node: NodeState, search: Search, answers: Answers) -> None:
     known = key_search.known(search, answers)
     earlier = [fact for fact in known.values() if is_earlier(fact, job.ctime, job.id)]
     living = [fact for fact in earlier if fact.word == HELD and fact.state != DEAD]
-    # The key of what it replaces is free when that has ended, whatever its KEEP.
+    # The key of a replaced job is free when that job has ended, regardless of its KEEP.
     live = [fact.id for fact in living]
     for fact in search.cancelled:
         if fact.id not in live:
@@ -186,13 +188,14 @@ def _queue(node: NodeState, job: Job) -> None:
     if job.retry and job.queue is not None and lifecycle.is_paused_in(node, job.queue):
         lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))  # as after RETRY
         return
-    # The other holders are told that it is queued: their time may come, too.
+    # The other holders are informed that it is queued: it may become due there, too.
     lifecycle.mark(job, BCAST_QUEUED)
     lifecycle.enqueue(node, job, Cause.FOLLOWED)
 
 
 def _replace(node: NodeState, search: Search, job: Job, living: list[KeyFact]) -> None:
-    """End those that were never delivered. Each time that all have been asked they are told."""
+    """End those that were never delivered. This is sent after each round of requests to all
+    nodes."""
     targets = tuple([fact for fact in living if not fact.marks & GIVEN_OUT])
     if not targets or node.mono - search.began > REPLACES_WITHIN:
         search.cancelled = ()
@@ -209,7 +212,7 @@ def _end_targets(node: NodeState, search: Search) -> None:
 
 
 def _answer(node: NodeState, job: Job) -> None:
-    """The producer has its id when what it replaces has ended."""
+    """The producer gets its id when the jobs that it replaces have ended."""
     ordering = node.keys.ordering
     if ordering.replacing.pop(job.id, False) and job.id in node.adding:
         pending_adds.settle(node, job, Status(job.id))
@@ -272,22 +275,23 @@ def _ask_next(node: NodeState, reconciliation: Reconciliation) -> None:
 
 
 def _may_yield(node: NodeState, job: Job) -> bool:
-    """Is this node to deliver the job? One that was to be queued after another one stays: that one
-    has not seen what its producer has seen."""
+    """Must this node deliver the job? A job that was to be enqueued after another one stays: the
+    other one has not seen the data that its producer has seen."""
     is_here = node.jobs.get(job.id) is job and key_cancel.is_to_deliver(node, job)
     return is_here and (job.extensions is None or not job.extensions.follows)
 
 
 def _need_not_yield(node: NodeState, search: Search) -> bool:
-    """May the job not go any more?"""
+    """Must the job stay?"""
     is_over = node.mono - search.began > RECONCILES_WITHIN
     return is_over or search.job is None or not _may_yield(node, search.job)
 
 
 def sees_all(node: NodeState, but: Container[NodeId] = ()) -> bool:
-    """Can all members be reached, except perhaps these, and is it known which are ours?
+    """Are all members reachable, except perhaps these, and does this node know which of them are
+    ours?
 
-    One that cannot be reached may know that the earlier job has ended, so the later one stays.
+    An unreachable node may know that the earlier job has ended, so the later one stays.
     """
     return all(
         peer.id in but or (peer.resent_on == peer.link != 0 and not peer.flags & key_search.AWAY)
@@ -297,8 +301,8 @@ def sees_all(node: NodeState, but: Container[NodeId] = ()) -> bool:
 
 
 def _reconcile(node: NodeState, search: Search, answers: Answers) -> None:
-    """The job ends if an earlier one lives; of that, too, all have been asked whether it has ended.
-    It is asked again while an earlier one may be added, or is on its way."""
+    """The job ends if an earlier one lives; all nodes have also been asked whether that one has
+    ended. The request is repeated while an earlier one may be added, or is in transit."""
     job = search.job
     assert job is not None, f"search {search.number} is about no job"
     earlier = [
@@ -328,7 +332,7 @@ def _have_all_answered(node: NodeState, search: Search) -> bool:
 
 
 def _stays(fact: KeyFact) -> bool:
-    """Will the job be delivered, or is it with a worker and would be delivered again?"""
+    """Will the job be delivered, or is it with a worker and could be redelivered?"""
     is_spent = fact.state == WITH_WORKER and not is_at_least_once(fact.id)
     return fact.state != DEAD and not is_spent
 

@@ -1,8 +1,8 @@
-"""All nodes are asked what they know of a key (docs/bus.md, decision 70).
+"""Requests to all nodes about a key (docs/bus.md, decision 70).
 
-`quorum` says whose answers are needed, for an ADDJOB (`key_claim`) as for a `Search`. With a search
-no job is to be added, so no node has to wait for its outcome. What follows from the answers is up
-to the `Rule` of the search: see `key_cancel` and `key_ordering`.
+`quorum` returns the nodes whose answers are needed, both for an ADDJOB (`key_claim`) and for a
+`Search`. A search adds no job, so no node waits for its outcome. The `Rule` of the search decides
+about the answers: see `key_cancel` and `key_ordering`.
 
 Owns `Keys.searches`, the fields of a `Search`, and `Keys.last_number`.
 """
@@ -35,7 +35,7 @@ from disque_trio.statemachine.messages import KeyAnswer, KeyClaim
 from disque_trio.statemachine.state import NodeState
 
 ASK_EVERY: Final[Millis] = 100
-"""How often a node that has not answered is asked."""
+"""How often a node that has not answered is asked again."""
 TIMED_OUT: Final = b"NOREPL Timeout reached before all nodes have said whether the key is free"
 _MUTE: Final = (
     b"NOREPL It cannot be known who has the key, because nodes of an earlier version cannot be"
@@ -46,20 +46,20 @@ AWAY: Final = HANDSHAKE | PFAIL | FAIL | NOADDR
 """Flags of a node that cannot be asked."""
 _NOT_ASKED: Final = MYSELF | AWAY
 _ANSWERS: Final = CLAIMS | POSTPONES
-"""Of nodes that understand KEYCLAIM: the first ones with CLAIMS had another one, and no
-POSTPONES."""
+"""The capabilities of nodes that support KEYCLAIM: the first nodes with CLAIMS had another form of
+it, and no POSTPONES."""
 
 
 def quorum(
     node: NodeState, began: Millis, last_answers: dict[NodeId, Millis], answered: Container[NodeId]
 ) -> list[Peer]:
-    """The nodes whose answers are needed: ours that can be reached, and those of which it is not
-    known yet, on their present link, whether they are ours.
+    """The nodes whose answers are needed: our reachable ones, and those that have not announced
+    yet, on their present link, whether they are ours.
 
-    A node that is not suspected and does not answer for long does not know this one. `began` is
-    when this node began to ask, and `last_answers` when the others last answered. A node that has
-    come, or returned, since then is silent from the beginning of its link. Those that have answered
-    are not silent until they are asked anew.
+    A node that is not suspected and has not answered for long does not know this one. `began` is
+    when this node began to ask, and `last_answers` are the times of the last answers. The silence
+    of a node that has joined or returned since begins with its link. Nodes that have answered are
+    not silent until they are asked again.
     """
     silent_since = node.mono - 2 * node.config.cluster_node_timeout
     return [
@@ -76,22 +76,23 @@ def quorum(
 
 
 def understands(peer: Peer) -> bool:
-    """Does it understand KEYCLAIM?"""
+    """Does it support KEYCLAIM?"""
     return peer.capabilities & _ANSWERS == _ANSWERS
 
 
 def _is_mute(peer: Peer) -> bool:
-    """May it have jobs with keys, and never answers?"""
+    """Is it a node that may have jobs with keys, and never answers?"""
     return bool(peer.capabilities & EXTENDS) and not understands(peer)
 
 
 def links(peers: Iterable[Peer]) -> list[LinkId]:
-    """The links of those that may answer."""
+    """The links of the nodes that may answer."""
     return [peer.link for peer in peers if peer.link and not _is_mute(peer)]
 
 
 def refusal(node: NodeState) -> Failure | None:
-    """Why it cannot be known who has a key, as long as certain nodes can be reached; else None."""
+    """Why the jobs with a key cannot be determined while certain nodes are reachable; None if they
+    can."""
     mute = [
         f"{peer.ip}:{peer.port}".encode()
         for peer in node.cluster.nodes.values()
@@ -101,8 +102,8 @@ def refusal(node: NodeState) -> Failure | None:
 
 
 def timed_out(node: NodeState, job: Job) -> Failure:
-    """The reply to an ADDJOB that has not learned in time whether its key is free. It names the
-    nodes that have not answered, unless an earlier ADDJOB here is asking for the same key."""
+    """The reply to an ADDJOB whose key was not confirmed as free in time. It names the nodes that
+    have not answered, unless an earlier ADDJOB here is asking for the same key."""
     silent = [
         f"{peer.ip}:{peer.port}".encode()
         for claim in node.keys.asking.values()
@@ -117,7 +118,7 @@ def timed_out(node: NodeState, job: Job) -> Failure:
 # Searches.
 
 Answers = dict[NodeId, tuple[KeyFact, ...]]
-"""What each node knows of the jobs with the key."""
+"""The knowledge of each node about the jobs with the key."""
 
 
 def begin(
@@ -137,7 +138,7 @@ def begin(
 
 
 def end(node: NodeState, search: Search) -> None:
-    """Nothing is asked any more."""
+    """Stop asking."""
     node.keys.searches.pop(search.number, None)
     node.timers.disarm(search)
 
@@ -148,21 +149,21 @@ def awaited(node: NodeState, search: Search) -> list[Peer]:
 
 
 def ask_about(node: NodeState, search: Search, job_id: JobId) -> None:
-    """Ask all anew, now also whether this job has ended."""
+    """Ask all nodes again, now also whether this job has ended."""
     search.about = job_id
     ask_all(node, search)
 
 
 def ask_about_moved(node: NodeState, search: Search, facts: Iterable[KeyFact]) -> None:
-    """If one of these jobs is on its way, ask all what has become of it: where it has come to it
-    may have ended."""
+    """If one of these jobs is in transit, ask all nodes about it: it may have ended where it
+    arrived."""
     moved = [fact.id for fact in facts if fact.word == MOVED]
     if moved and search.about not in moved:
         ask_about(node, search, min(moved))
 
 
 def ask_all(node: NodeState, search: Search) -> None:
-    """A new round: earlier answers do not count."""
+    """Begin a new round, in which earlier answers do not count."""
     search.round += 1
     search.last_answers.update(dict.fromkeys(search.answers, node.mono))
     search.answers.clear()
@@ -173,7 +174,7 @@ def ask_all(node: NodeState, search: Search) -> None:
 
 
 def pause(node: NodeState, search: Search, wait: Millis) -> None:
-    """Ask again only after so long, unless something has happened since all were asked."""
+    """Ask again only after this time, unless something has changed since all were asked."""
     if search.due > node.mono:
         node.timers.arm(search, node.mono + wait)
 
@@ -188,7 +189,7 @@ def _send(node: NodeState, search: Search, peers: list[Peer]) -> None:
 
 
 def on_due(node: NodeState, search: Search) -> None:
-    """Ask again: those that have not answered, or all, if what they said settles nothing."""
+    """Ask again: the nodes that have not answered, or all, if their answers were not sufficient."""
     if search.rule.is_cancelled(node, search):
         end(node, search)
         return
@@ -196,14 +197,14 @@ def on_due(node: NodeState, search: Search) -> None:
     if silent:
         _send(node, search, silent)
         return
-    # A node that has not answered may not be waited for any more.
+    # The answer of a node that has not answered may no longer be needed.
     consider(node, search)
     if search.number in node.keys.searches and not search.due:
         ask_all(node, search)
 
 
 def take_answer(node: NodeState, search: Search, sender: Peer, message: KeyAnswer) -> None:
-    """A node reports what it knows of the key."""
+    """A node reports its knowledge about the key."""
     search.last_answers[sender.id] = node.mono
     if message.round == search.round:
         search.answers[sender.id] = message.facts
@@ -221,7 +222,7 @@ def consider(node: NodeState, search: Search) -> None:
 
 
 def known(search: Search, answers: Answers) -> dict[JobId, KeyFact]:
-    """What all of them know, by job. That a job has ended is remembered."""
+    """The joined knowledge of all nodes, by job. Ends of jobs are recorded."""
     found = join([*answers.values(), search.ended.values()])
     for job_id, fact in found.items():
         if fact.word in (ENDED, KEPT):

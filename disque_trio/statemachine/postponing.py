@@ -1,14 +1,14 @@
-"""Jobs that wait after a NACK or RELEASE before they are queued again (docs/bus.md, "NACK with a
+"""Jobs that wait after a NACK or RELEASE before they are requeued (docs/bus.md, "NACK with a
 delay").
 
-The node of the NACK queues the job when the wait is over. The other holders hear of it (POSTPONED),
-and queue the job a moment later if that node has not. Whoever knows of the wait answers those that
-do not: they have not heard of it, and are about to queue the job. A holder that does not know the
-message is sent what it does know: QUEUED, which counts the NACK, and WORKING, which takes the job
-out of its queue for a whole RETRY; WORKING again, whenever it announces the next requeue.
+The node of the NACK enqueues the job when the wait ends. It sends POSTPONED to the other holders,
+which enqueue the job a moment later if that node has not. A holder that knows the wait answers
+holders that do not know it and are about to enqueue the job. A holder that does not support
+POSTPONED receives QUEUED, which counts the NACK, and WORKING, which removes the job from its queue
+for a whole RETRY; and WORKING again whenever it announces the next requeue.
 
-RELEASE with a delay is told in the same way, and counted apart (decision 102): the message has the
-count, so that of two holders the one that has heard less takes over what the other knows.
+RELEASE with a delay is announced in the same way, and counted separately (decision 102): the
+message has the count, and a holder with a lower count adopts it.
 """
 
 from collections.abc import Iterable
@@ -44,24 +44,24 @@ from disque_trio.statemachine.messages import JobCopy, Postponed, Queued, Workin
 from disque_trio.statemachine.state import NodeState
 
 MARGIN: Final = ANNOUNCE_AHEAD + DESYNC
-"""How much longer than the node of the NACK the other holders wait at least."""
+"""The shortest time that the other holders wait after the node of the NACK."""
 _SPREAD: Final = 2 * DESYNC
 _CLEARED: Final = reasons.OF_PERIOD | DELAYED
 _SET: Final = POSTPONED | QUEUED_ONCE | BCAST_QUEUED | BCAST_WILLQUEUE
 _DOUBLINGS: Final = 40
-"""Beyond this, every back-off is as long as it may be."""
+"""Beyond this number of NACKs, every back-off has its maximum."""
 _LONGEST: Final[Millis] = LONGEST_PERIOD_S * 1000
 """Only a damaged copy has a longer back-off."""
 SHORT: Final[Millis] = ORIGINAL_PERIOD_S * 1000
 """A longer wait needs LONG_WAITS of all holders."""
 _LONGEST_REPORTED: Final[Millis] = 0xFFFF_FFFF
-"""What a node without it is told of a longer one that it hears of later: it asks at the end of
-that, and is told the rest."""
+"""The part of a longer wait that is announced later to a node without LONG_WAITS: it asks again at
+the end of the part, and receives the rest."""
 
 
 def backoff(node: NodeState, job: Job) -> Millis:
-    """How long a NACK without DELAY is to wait: twice as long as the one before, within a fifth of
-    that either way, and half of what is left of the job's life at most."""
+    """How long a job waits after a NACK without DELAY: twice as long as after the one before, plus
+    or minus a fifth, and at most half of the job's remaining life."""
     extensions = job.extensions
     if extensions is None or not extensions.backoff or not job.retry:
         return 0
@@ -72,7 +72,7 @@ def backoff(node: NodeState, job: Job) -> Millis:
 
 
 def postpone(node: NodeState, job: Job, wait: Millis, cause: Cause) -> None:
-    """A client gives the job back, by NACK or RELEASE: queue it when the wait is over."""
+    """A client returns the job, by NACK or RELEASE: enqueue it when the wait ends."""
     if cause is Cause.NACK:
         lifecycle.count_delivery(job, nack=True, redelivery=False)
     else:
@@ -86,7 +86,7 @@ def postpone(node: NodeState, job: Job, wait: Millis, cause: Cause) -> None:
 
 
 def learn(node: NodeState, job: Job, snoozes: int) -> None:
-    """So often the job was snoozed, as far as one of its holders knows."""
+    """The number of snoozes, according to a holder."""
     if snoozes > job.snoozes:
         known = job.extensions or Extensions()
         put_extensions(node.memory, job, attrs.evolve(known, snoozes=snoozes))
@@ -105,12 +105,12 @@ def is_postponed(job: Job) -> bool:
 
 
 def is_backing_off(job: Job) -> bool:
-    """The same of a job that has not ended since."""
+    """The same for a job that has not ended since."""
     return job.state == ACTIVE and is_postponed(job)
 
 
 def rest(node: NodeState, job: Job) -> Millis:
-    """How long nobody is to queue the job yet; 0 if it is not postponed, or no longer."""
+    """How long no node may enqueue the job; 0 if it is not postponed, or no longer."""
     if not job.flags & POSTPONED:
         return 0
     until = job.requeue_at if job.flags & DELAYED else job.requeue_at - _margin(node, job)
@@ -118,14 +118,15 @@ def rest(node: NodeState, job: Job) -> Millis:
 
 
 def _margin(node: NodeState, job: Job) -> Millis:
-    """Each holder has its own, so that they do not wake together."""
+    """Each holder has its own, so that they do not wake at the same time."""
     return MARGIN + rank(node.cluster.myself.id, job.id) % _SPREAD
 
 
 def announce(
     node: NodeState, job: Job, ids: Iterable[NodeId], cause: Cause = Cause.POSTPONED
 ) -> None:
-    """Tell these nodes how long the job waits: anew, or why it does (NACK, RELEASE)."""
+    """Send these nodes how long the job waits: as a repetition, or with the reason (NACK,
+    RELEASE)."""
     wait, nacks = rest(node, job), job.nacks
     groups: dict[tuple[bool, bool], list[LinkId]] = {}
     others: list[LinkId] = []
@@ -152,8 +153,8 @@ def announce(
 
 
 def unable(node: NodeState, job: Job) -> NodeId | None:
-    """A holder that cannot count a wait of more than `SHORT`, as far as is known here; None if
-    there is none. One without POSTPONES counts none: it asks again after each RETRY."""
+    """A holder that cannot count a wait of more than `SHORT`, as far as this node knows; None if
+    there is none. A holder without POSTPONES counts no wait: it asks again after each RETRY."""
     for id in job.holders:
         peer = node.cluster.nodes.get(id)
         if peer is None or not peer.link or not peer.capabilities & POSTPONES:
@@ -164,7 +165,7 @@ def unable(node: NodeState, job: Job) -> NodeId | None:
 
 
 def obey(node: NodeState, job: Job, message: Postponed) -> None:
-    """Another node says how long the job waits."""
+    """Another node reports how long the job waits."""
     if not job.retry:
         return
     is_news = _is_news(node, job, message)
@@ -175,7 +176,7 @@ def obey(node: NodeState, job: Job, message: Postponed) -> None:
     if message.is_new:
         lifecycle.count_delivery(job, nack=True, redelivery=False)
     if rest(node, job) > message.wait:
-        # Two clients have given it back, on two sides of a cut: the longer wait holds.
+        # Two clients have returned it, on two sides of a partition: the longer wait applies.
         return
     _hold_back(node, job, message.wait + _margin(node, job))
     trace.trouble(node, job, job.state)
@@ -184,10 +185,10 @@ def obey(node: NodeState, job: Job, message: Postponed) -> None:
 
 
 def _is_news(node: NodeState, job: Job, message: Postponed) -> bool:
-    """A wait that is repeated is no news to a node whose worker has the job. If another node's
-    worker has it, that may be older or newer than the NACK: then the longer wait holds. A node that
-    has it queued, or waits, knows of this wait, unless it counts fewer NACKs or snoozes, or the
-    wait ends much later than its own."""
+    """A repeated wait has no effect at a node whose worker has the job. If another node's worker
+    has it, that delivery may be older or newer than the NACK: then the longer wait applies. A node
+    that has it queued, or waits, knows this wait already, unless it counts fewer NACKs or snoozes,
+    or the wait ends much later than its own."""
     if message.is_new or message.is_snooze:
         return True
     if job.flags & LEASED:
@@ -207,11 +208,12 @@ def _is_more(one: int, other: int) -> bool:
 
 
 def stands(node: NodeState, job: Job) -> bool:
-    """Does the wait stand although another node says that a worker has it? That may be older than
-    the NACK; and before the job is queued, all holders are warned, and can say so again."""
+    """Does the wait continue although another node reports that a worker has the job? The report
+    may be older than the NACK; and all holders are warned before the job is enqueued, and can
+    repeat it."""
     return rest(node, job) > ANNOUNCE_AHEAD
 
 
 def is_known_to(job: Job, copy: JobCopy) -> bool:
-    """Does the node that sends this copy know of the NACKs and snoozes that are known here?"""
+    """Does the node that sends this copy know all NACKs and snoozes that this node knows?"""
     return not _is_more(job.nacks, copy.nacks) and copy.snoozes >= job.snoozes

@@ -1,4 +1,4 @@
-"""Everything that a node knows, in one flat record (docs/design.md, "The machine"). No methods."""
+"""The state of a node, in one flat record (docs/design.md, "The machine"). No methods."""
 
 import enum
 import random
@@ -50,9 +50,9 @@ class Repair(Timed):
     members: tuple[NodeId, ...] = ()
     """The node table's members at the last check."""
     targets: tuple[NodeId, ...] = ()
-    """The nodes that could be given copies then."""
+    """The nodes that could receive copies at that time."""
     failing: dict[NodeId, Millis] = attrs.Factory(dict)
-    """Failing nodes, and since when they fail."""
+    """Failing nodes, and since when they have been failing."""
     lost: tuple[NodeId, ...] = ()
     """Nodes that have been failing for longer than `replica-repair-after`."""
     changed_at: Millis = 0
@@ -60,40 +60,42 @@ class Repair(Timed):
     has_changes: bool = False
     """No pass has begun since then."""
     walk: Walk | None = None
-    """The jobs that the running pass has still to check; None between passes."""
+    """The jobs that the running pass must still check; None between passes."""
     found: int = 0
     """How many of those checked have too few holders."""
     under: int = 0
-    """What the last whole pass found, less what was repaired since."""
+    """The result of the last whole pass, minus later repairs."""
     found_lacking: int = 0
     lacking: int = 0
     """The same of jobs with too few holders that are not failing now."""
     found_reported: int = 0
     reported: int = 0
-    """The same of those that this node reports: one of the holders that are left counts a job."""
+    """The same for the jobs that this node reports: one of the remaining holders counts a job."""
     down: tuple[NodeId, ...] = ()
     """The failing nodes when that pass began."""
     again: Millis = 0
     """When the next pass may begin."""
     awaited: dict[JobId, Millis] = attrs.Factory(dict)
-    """Jobs with copies under way, and until when their GOTJOB is awaited."""
+    """Jobs with copies in transit, and until when their GOTJOB is awaited."""
     listed: dict[JobId, tuple[NodeId, ...]] = attrs.Factory(dict)
-    """Those of them whose creator is lost, and their holders before: these may have copies."""
+    """The jobs among them whose creator is lost, and their former holders, which may have
+    copies."""
     silent: dict[NodeId, Millis] = attrs.Factory(dict)
-    """Nodes that did not answer, and until when they are asked last."""
+    """Nodes that did not answer, and until when they are selected only as a last resort."""
     trailing: dict[JobId, Millis] = attrs.Factory(dict)
-    """New jobs whose ADDJOB has been answered before all copies were confirmed, and until when the
-    rest is awaited; earlier moments first. `replication` adds to it."""
+    """New jobs whose ADDJOB was answered before all copies were confirmed, and until when the rest
+    is awaited; earliest first. `replication` adds to it."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class Resend(Timed):
-    """Acknowledged and dead jobs of which nodes that have returned are told. `resend` writes it."""
+    """Acknowledged and dead jobs that are announced to nodes that have returned. `resend` writes
+    it."""
 
     ids: list[JobId] = attrs.Factory(list)
-    """The jobs that the running pass has still to check; empty between passes."""
+    """The jobs that the running pass must still check; empty between passes."""
     queues: list[bytes] = attrs.Factory(list)
-    """The queues whose dead jobs it has still to list."""
+    """The queues whose dead jobs it must still list."""
     to: tuple[NodeId, ...] = ()
     """The nodes that this pass serves."""
     returned: dict[NodeId, None] = attrs.Factory(dict)
@@ -102,49 +104,49 @@ class Resend(Timed):
 
 @attrs.define(eq=False, weakref_slot=False)
 class KeptResult(Timed):
-    """What ACKJOB RESULT said of a job. `results` makes it, and nobody changes it."""
+    """The result of a job, from ACKJOB RESULT. `results` creates it; it is immutable."""
 
     id: JobId
     queue: bytes
-    """Empty if it is not known here."""
+    """Empty if unknown here."""
     at: Millis
-    """When it was given, by the wall clock of the node of the ACKJOB."""
+    """The time of the ACKJOB, by the wall clock of its node."""
     until: Millis
     value: bytes
 
     @property
     def order(self) -> tuple[Millis, bytes]:
-        """Of two results of one job that with the smaller order holds."""
+        """If a job has two results, the one with the smaller order applies."""
         return self.at, self.value
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class TrackedDelivery:
-    """The last delivery of a job at this node, if the consumer has asked for more than the job.
+    """The last delivery of a job at this node, if the consumer asked for a token or a tie.
     `tracked_deliveries` writes it."""
 
     token: bytes
-    """Empty if it was given to somebody since who has not asked for a token."""
+    """Empty if it was delivered since to a consumer that did not ask for a token."""
     attempt: int
-    """How often the job had been queued again by then."""
+    """How often the job had been requeued until then."""
     client: Client | None = None
-    """To whose connection it is tied."""
+    """The client to whose connection it is tied."""
     is_orphan: bool = False
     """That connection has ended."""
     is_held: bool = False
-    """The consumer holds the job, and has not begun."""
+    """The consumer holds the job and has not begun it."""
     is_given_back: bool = False
-    """The consumer has given the job back, by the token."""
+    """The consumer has returned the job, by the token."""
     was_unbegun: bool = False
-    """A consumer before this one has held the job, and has ended without BEGIN."""
+    """An earlier consumer held the job and ended without BEGIN."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class Purging(Timed):
-    """Jobs that are still to be acknowledged, or redriven. `purging` writes it."""
+    """Jobs that must still be acknowledged, or redriven. `purging` writes it."""
 
     jobs: "dict[tuple[bytes, Sweep], list[Job]]" = attrs.Factory(dict)
-    """By queue, the one that is delivered first, or died first, at the end of its list."""
+    """By queue; the job that is delivered first, or died first, is at the end of its list."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -156,7 +158,7 @@ class EnqueueOrder:
     """How many jobs at most; 0 is all."""
     client: Client
     walk: Walk | None = None
-    """The jobs that have still to be looked at; None before it begins."""
+    """The jobs that must still be examined; None before it begins."""
     found: int = 0
     is_over: bool = False
     is_answered_later: bool = False
@@ -164,14 +166,14 @@ class EnqueueOrder:
 
 @attrs.define(eq=False, weakref_slot=False)
 class Enqueuing(Timed):
-    """Orders that are still to be carried out. `enqueuing` writes it."""
+    """Orders that must still be carried out. `enqueuing` writes it."""
 
     orders: list[EnqueueOrder] = attrs.Factory(list)
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class LongCommand:
-    """A command about many jobs of which steps are left."""
+    """A command about many jobs that has steps left."""
 
     client: Client
     steps: Generator[None, None, Reply]
@@ -180,7 +182,7 @@ class LongCommand:
 
 
 class Sweep(enum.Enum):
-    """What is done with all jobs of a queue."""
+    """An operation on all jobs of a queue."""
 
     PURGE = "acknowledge what is queued"
     PURGE_DEAD = "acknowledge what is dead"
@@ -188,7 +190,7 @@ class Sweep(enum.Enum):
 
 
 class Offer(enum.Enum):
-    """What a node that is interested in a queue knows of the jobs here."""
+    """The knowledge of another node about the jobs of a queue here."""
 
     NONE = "nothing"
     MADE = "an offer was sent and has not been answered"
@@ -203,9 +205,9 @@ class Demand(Timed):
     askers: "dict[NodeId, Asker]" = attrs.Factory(dict)
     """In the order in which they are offered jobs."""
     pending: NodeId = b""
-    """The node whose answer to an offer is awaited; empty if there is none."""
+    """The node whose answer to an offer is pending; empty for none."""
     pause: Millis = 500
-    """How long to wait before offers that were not answered are made again."""
+    """How long to wait before unanswered offers are repeated."""
     again_at: Millis = 0
 
 
@@ -217,20 +219,21 @@ class Asker:
     until: Millis = 0
     """When its WAITING expires."""
     credit: int = 0
-    """Jobs that may be given without an offer: clients that its last request left without one."""
+    """Jobs that may be sent without an offer: the number of clients that its last request left
+    without a job."""
     credit_until: Millis = 0
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class QueueAnnouncements(Timed):
-    """Nodes with a new link, and the queues that have still to be announced to them.
-    `federation` writes it."""
+    """Nodes with a new link, and the queues that must still be announced to them. `federation`
+    writes it."""
 
     names: dict[NodeId, list[bytes]] = attrs.Factory(dict)
     again: dict[NodeId, Millis] = attrs.Factory(dict)
-    """Nodes that are to be told once more, and when."""
+    """Nodes to which they are announced once more, and when."""
     since: dict[NodeId, Millis] = attrs.Factory(dict)
-    """When those that may not know this one yet answered for the first time."""
+    """When nodes that may not know this one yet answered for the first time."""
     began: Millis = 0
     """When a link last came up."""
 
@@ -261,7 +264,7 @@ def _traces(node: "NodeState") -> JobTraces:
 
 @attrs.define(eq=False)
 class NodeState:
-    """The whole state of a node. Each field names the module that writes it."""
+    """The whole state of a node. The docstring of each field names the module that writes it."""
 
     config: Config
     """`commands.config`, by replacing it whole."""
@@ -275,7 +278,7 @@ class NodeState:
     facts: Facts
     stats: Stats
     knobs: Knobs = attrs.Factory(_knobs, takes_self=True)
-    """Nobody: constants of this process."""
+    """No module: constants of this process."""
     tally: Tally = attrs.Factory(Tally)
     jobs: dict[JobId, Job] = attrs.Factory(dict)
     """Changed by `table` alone, for `lifecycle`."""
@@ -284,31 +287,33 @@ class NodeState:
     queues: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle`."""
     delayed: dict[bytes, Backlog] = attrs.Factory(dict)
-    """`counts`: the jobs of a queue that wait here for the end of their delay; none is no entry."""
+    """`counts`: the number of jobs of a queue that wait here for the end of their delay; no entry
+    for none."""
     leased: dict[bytes, int] = attrs.Factory(dict)
-    """`counts`: how many are with workers to whom this node has given them, likewise."""
+    """`counts`: how many of them this node has delivered to workers, likewise."""
     restored: dict[bytes, Backlog] = attrs.Factory(dict)
-    """`counts`: those that wait for the end of their RETRY after a restart, likewise."""
+    """`counts`: the jobs that wait for the end of their RETRY after a restart, likewise."""
     due_seconds: int = 0
-    """`counts`: how many seconds `delayed` and `restored` count by, for the account of memory."""
+    """`counts`: the number of seconds by which `delayed` and `restored` count, for the memory
+    estimate."""
     unqueued: dict[bytes, int] = attrs.Factory(dict)
-    """`counts`: how many active jobs of a queue are here, likewise: those of the three above; and
-    those that other nodes have queued or given to workers, that had their one delivery (RETRY 0),
-    or that are held back by their key."""
+    """`counts`: how many active jobs of a queue are here, likewise: those of the three fields
+    above; and jobs that other nodes have queued or delivered, that had their only delivery (RETRY
+    0), or that wait for their key."""
     dead: dict[bytes, dict[JobId, Job]] = attrs.Factory(dict)
-    """`counts`: the dead jobs of a queue, the one that died first first; none is no entry."""
+    """`counts`: the dead jobs of a queue, in the order of their deaths; no entry for none."""
     clients: dict[ClientId, Client] = attrs.Factory(dict)
     """`sessions`."""
     monitors: dict[ClientId, Client] = attrs.Factory(dict)
     """`sessions`."""
     paused: dict[ClientId, Client] = attrs.Factory(dict)
-    """`sessions`: clients that had input while CLIENT PAUSE held it back."""
+    """`sessions`: clients that sent requests during a CLIENT PAUSE."""
     paused_until: Millis = 0
     """`sessions`: when CLIENT PAUSE ends."""
     last_client: ClientId = 0
     last_made: Millis = 0
     last_number: int = 0
-    """`replication`: the last creation stamp given out."""
+    """`replication`: the last creation stamp that was assigned."""
     drawn_at: Millis = -1
     drawn: float = 0.0
     """`replication`: the random number that orders the nodes for copies, and when it was drawn."""
@@ -318,53 +323,53 @@ class NodeState:
     tracked: dict[JobId, TrackedDelivery] = attrs.Factory(dict)
     """`tracked_deliveries`: deliveries with a token, or tied to a connection."""
     results: dict[JobId, KeptResult] = attrs.Factory(dict)
-    """`results`: what ACKJOB RESULT has said, of jobs that are acknowledged or gone."""
+    """`results`: the results of jobs that are acknowledged or gone."""
     awaited: dict[JobId, dict[ClientId, Client]] = attrs.Factory(dict)
     """`waiters`: the clients that wait for the end of a job."""
     ended: dict[JobId, bytes] = attrs.Factory(dict)
-    """`lifecycle` adds, `waiters` tells: what became of such jobs; empty if they have left."""
+    """`lifecycle` adds, `waiters` reports: the outcomes of such jobs; empty if they have left."""
     endings: Endings = attrs.Factory(_endings, takes_self=True)
-    """`lifecycle` adds, `pressure` tidies: the latest jobs that have ended."""
+    """`lifecycle` adds, `pressure` removes: the latest jobs that have ended."""
     acker: bytes = b""
     """`commands.jobs`: the client that has acknowledged or deleted jobs last."""
     ready: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
     demands: dict[bytes, Demand] = attrs.Factory(dict)
-    """`offering`: at which other nodes clients wait, by queue."""
+    """`offering`: the other nodes at which clients wait, by queue."""
     limits: dict[bytes, Limit] = attrs.Factory(dict)
     """`limiting`: the queues that have, or had, limits."""
     group_limits: dict[tuple[bytes, bytes], Limit] = attrs.Factory(dict)
-    """`limiting`: those of groups in use, by queue and group."""
+    """`limiting`: the limits of groups in use, by queue and group."""
     placeless: dict[tuple[bytes, bytes], None] = attrs.Factory(dict)
     """`limiting`: the groups that are parked because too many others are in use."""
     group_leases: dict[JobId, Limit] = attrs.Factory(dict)
-    """`counts`: the leases of such groups that run here."""
+    """`counts`: the running leases of such groups."""
     freed: dict[tuple[bytes, bytes], Limit] = attrs.Factory(dict)
-    """`counts`: the groups of which one has ended, for `keeping.settle`."""
+    """`counts`: the groups with a lease that has ended, for `keeping.settle`."""
     short: dict[bytes, Limit] = attrs.Factory(dict)
-    """`limiting`: those whose clients wait for them, and whose jobs are here."""
+    """`limiting`: limits for which clients wait, with jobs here."""
     pending_queues: dict[bytes, bool] = attrs.Factory(dict)
     """`lifecycle` and `federation`: queues that may have jobs but no clients, or clients but no
-    jobs, for `federation.settle`. The value says whether a client asked in vain."""
+    jobs, for `federation.settle`. The value is true if a client asked in vain."""
     announcements: QueueAnnouncements = attrs.Factory(QueueAnnouncements)
     is_recording: bool = False
     """`journaling`: is there a journal?"""
     is_recording_queues: bool = False
-    """`journaling`: is it also recorded when a job enters or leaves a queue?"""
+    """`journaling`: does the journal also record when a job enters or leaves a queue?"""
     is_stopping: bool = False
     """`journaling`: is that because of a controlled stop?"""
     was_stopped: bool = False
-    """`recovery`: does the journal that is read end with a controlled stop?"""
+    """`recovery`: does the journal that is being loaded end with a controlled stop?"""
     queues_note: bytes = b""
-    """`recovery`: the last note about queues in the journal that is read."""
+    """`recovery`: the last note about queues in the journal that is being loaded."""
     refusal: Failure | None = None
     """`recovery`, `sessions` and `identity`: why commands are refused (LOADING, MISCONF,
     DUPLICATEID)."""
     recovered: dict[JobId, Job] = attrs.Factory(dict)
-    """`recovery`: the jobs of the journal, until it has been read to its end."""
+    """`recovery`: the jobs of the journal, until all of it is loaded."""
     recovering: Iterator[Job] | None = None
     expired: dict[JobId, None] = attrs.Factory(dict)
-    """`recovery`: the jobs of the journal that have expired, until it has been read to its end."""
+    """`recovery`: the expired jobs of the journal, until all of it is loaded."""
     memory: Memory = attrs.Factory(Memory)
     keys: Keys = attrs.Factory(Keys)
     timers: Timers = attrs.Factory(_timers, takes_self=True)
@@ -374,26 +379,27 @@ class NodeState:
     purging: Purging = attrs.Factory(Purging)
     enqueuing: Enqueuing = attrs.Factory(Enqueuing)
     long_commands: list[LongCommand] = attrs.Factory(list)
-    """Those that are being carried out; the first one has waited longest."""
+    """Commands in progress; the first one has waited longest."""
     pause_timer: Timed = attrs.Factory(Timed)
     slowlog: Slowlog = attrs.Factory(Slowlog)
     latency: LatencyMonitor = attrs.Factory(LatencyMonitor)
     scans: dict[int, list[bytes]] = attrs.Factory(dict)
-    """`commands.scans`: the names of queues of running iterations, the one unused longest first."""
+    """`commands.scans`: the names of queues of running iterations, least recently used first."""
     job_scans: dict[int, tuple[Walk, int]] = attrs.Factory(dict)
-    """`commands.scans`: running walks over the jobs, and how many each has seen; as `scans`."""
+    """`commands.scans`: running iterations over the jobs, and how many each has seen; as
+    `scans`."""
     last_scan: int = 0
     begun: list[bytes] | None = None
-    """The commands that `rows` names: the last request that has begun to change something."""
+    """The commands that `rows` names: the last request that began to change something."""
     trace: list[Event] | None = None
-    """`trace` adds, the driver takes; None while not all jobs are traced."""
+    """`trace` adds, the driver takes; None unless all jobs are traced."""
     traces: JobTraces = attrs.Factory(_traces, takes_self=True)
-    """`trace`: of single jobs."""
+    """`trace`: the traces of single jobs."""
     out: Outbox = attrs.Factory(Outbox)
 
     @property
     def capabilities(self) -> int:
-        """What this node announces in PING, PONG and MEET, and uses with others."""
+        """The capabilities that this node announces in PING, PONG and MEET, and uses."""
         return self.config.capabilities & self.facts.capabilities
 
     @property

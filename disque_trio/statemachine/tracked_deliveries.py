@@ -1,7 +1,7 @@
 """Deliveries that have a token, or are tied to a connection (decision 65).
 
-Only jobs whose consumer has asked for it have a record here. It names the last delivery at this
-node, and stays until the job has ended, so that a consumer that is late can be told so.
+Only jobs whose consumer has requested it have a record here. The record has the last delivery at
+this node, and stays until the job has ended, so that a late consumer gets an error.
 
 Owns `NodeState.tracked`, `TrackedDelivery` and `Client.tied`.
 """
@@ -41,7 +41,7 @@ def check_token(token: bytes) -> bytes:
 
 
 def hand_out(node: NodeState, client: Client, job: Job, wants: int) -> None:
-    """A consumer gets the job. What was known of an earlier delivery is replaced."""
+    """A consumer gets the job. This replaces the record of an earlier delivery."""
     supersede(node, job)
     if not wants & (META | TIED):
         return
@@ -54,7 +54,7 @@ def hand_out(node: NodeState, client: Client, job: Job, wants: int) -> None:
 
 
 def supersede(node: NodeState, job: Job) -> None:
-    """The job is delivered anew: an earlier consumer has lost it."""
+    """The job is redelivered: the earlier consumer has lost it."""
     delivery = node.tracked.get(job.id)
     if delivery is not None:
         give_up(node, job)
@@ -62,8 +62,8 @@ def supersede(node: NodeState, job: Job) -> None:
 
 
 def adopt(node: NodeState, job: Job, token: bytes) -> None:
-    """A consumer has been given more time, and its token is not known here: it is from another
-    node, or from before a restart. It is the one that has the job now."""
+    """A consumer has renewed its lease with a token that is unknown here: it is from another node,
+    or from before a restart. This consumer has the job now."""
     delivery = node.tracked.get(job.id)
     if delivery is None:
         _keep(node, job, token)
@@ -73,8 +73,8 @@ def adopt(node: NodeState, job: Job, token: bytes) -> None:
 
 
 def follow(node: NodeState, job: Job, sender: NodeId) -> None:
-    """The sender has queued or postponed the job. If the token is of the same node, that may be
-    older than the delivery, so it does not say that somebody else has the job."""
+    """The sender has enqueued or postponed the job. If the token is of the same node, the message
+    may be older than the delivery, so another consumer need not have the job."""
     delivery = node.tracked.get(job.id)
     if delivery is not None and delivery.token.startswith(sender[:8]):
         delivery.attempt = _attempt(job)
@@ -91,7 +91,7 @@ def _attempt(job: Job) -> int:
 
 
 def described(node: NodeState, job: Job) -> list[Reply]:
-    """What WITHMETA tells of the delivery that is known here only."""
+    """The fields of WITHMETA about the delivery that only this node knows."""
     delivery = node.tracked[job.id]
     if delivery.was_unbegun:
         return [b"token", delivery.token, b"unbegun", 1]
@@ -99,12 +99,12 @@ def described(node: NodeState, job: Job) -> list[Reply]:
 
 
 def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
-    """Has the job been given back, or to somebody else, since the delivery with this token?
+    """Has the job been returned, or delivered to another consumer, since the delivery with this
+    token?
 
-    A token of this node is compared with the last delivery here. If a node that the token is not
-    of has queued the job since, and somebody has it from there, it is lost, too. Of the token of
-    another node, or of a process before this one, it is only known whether this node has given the
-    job to somebody.
+    A token of this node is compared with the last delivery here. The job is also lost if another
+    node has enqueued it since, and a consumer has it from there. For the token of another node, or
+    of an earlier process, this node only knows whether it has delivered the job itself.
     """
     delivery = node.tracked.get(job.id)
     if delivery is not None and delivery.token == token:
@@ -116,8 +116,8 @@ def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
 
 
 def give_back(node: NodeState, job_id: JobId, token: bytes) -> None:
-    """The consumer with this token gives the job back: a renewal that comes behind, on another
-    connection, does not take it again."""
+    """The consumer with this token returns the job: a later renewal, on another connection, does
+    not renew the lease."""
     delivery = node.tracked.get(job_id)
     if delivery is not None and token and delivery.token == token:
         delivery.is_given_back = True
@@ -133,7 +133,7 @@ def end(node: NodeState, job: Job) -> None:
 
 
 def tie(node: NodeState, client: Client, job: Job, *, is_held: bool = False) -> None:
-    """The lease ends also when this connection does, and may be of a job that has not begun."""
+    """The lease also ends when this connection does, and the job may not have begun."""
     delivery = node.tracked[job.id]
     delivery.client, delivery.is_held = client, is_held
     if client.tied is None:
@@ -142,7 +142,7 @@ def tie(node: NodeState, client: Client, job: Job, *, is_held: bool = False) -> 
 
 
 def untie(node: NodeState, job: Job, but: Client | None = None) -> None:
-    """The job does not depend on a connection any more, unless on this one."""
+    """The job no longer depends on a connection, unless on this one."""
     delivery = node.tracked.get(job.id)
     if delivery is None:
         return
@@ -155,7 +155,8 @@ def untie(node: NodeState, job: Job, but: Client | None = None) -> None:
 
 
 def give_up(node: NodeState, job: Job) -> None:
-    """The delivery is over, or may be: the job is queued, waits, or is with another worker."""
+    """The delivery has ended, or may have ended: the job is queued, waits, or is with another
+    worker."""
     delivery = node.tracked.get(job.id)
     if delivery is not None:
         untie(node, job)
@@ -173,7 +174,7 @@ def orphan(node: NodeState, client: Client) -> list[Job]:
 
 
 def is_orphan(node: NodeState, job: Job) -> bool:
-    """Did its tie end, and nobody has asked for more time since?"""
+    """Has its tie ended without a renewal since?"""
     delivery = node.tracked.get(job.id)
     return delivery is not None and delivery.is_orphan
 
@@ -183,7 +184,7 @@ def is_orphan(node: NodeState, job: Job) -> bool:
 
 def held(node: NodeState, words: Iterable[bytes]) -> list[TrackedDelivery | None]:
     """The deliveries that these words name (an id, maybe with a token) and that have not begun;
-    None in the place of others."""
+    None in place of others."""
     find = node.tracked.get
     found: list[TrackedDelivery | None] = []
     for word in words:
@@ -197,7 +198,7 @@ def held(node: NodeState, words: Iterable[bytes]) -> list[TrackedDelivery | None
 
 
 def begin(found: list[TrackedDelivery | None]) -> int:
-    """The consumers begin. Returns how many."""
+    """The consumers begin. Returns their number."""
     begun = 0
     for delivery in found:
         if delivery is not None and delivery.is_held:
@@ -213,8 +214,8 @@ def is_held(node: NodeState, job: Job) -> bool:
 
 
 def forfeit(node: NodeState, job: Job) -> None:
-    """It is queued again without having begun, and that is counted nowhere: from now on whoever has
-    it from another node has taken it from this consumer. The next consumers are told, because BEGIN
-    may have come too late."""
+    """It is requeued without having begun, and not counted: from now on a consumer that has it from
+    another node has taken it over from this one. The next consumers are informed, because BEGIN may
+    have been late."""
     delivery = node.tracked[job.id]
     delivery.attempt, delivery.was_unbegun = _FORFEITED, True

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from disque_trio.sim.checkers.verdict import Judge as Judge
     from disque_trio.sim.checkers.verdict import Verdict as Verdict
     from disque_trio.sim.checkers.verdict import judge as judge
+    from disque_trio.sim.fault_controls import ActiveFault as ActiveFault
     from disque_trio.sim.fault_controls import Trouble as Trouble
     from disque_trio.sim.scenarios.plan import Add as Add
     from disque_trio.sim.scenarios.plan import ClockPlan as ClockPlan
@@ -47,7 +48,7 @@ _HOMES: Final = {
     **dict.fromkeys(_PLAN.split(), "..sim.scenarios.plan"),
     **dict.fromkeys(("Judge", "Verdict", "judge"), "..sim.checkers.verdict"),
     "Simulation": "..sim.steering",
-    "Trouble": "..sim.fault_controls",
+    **dict.fromkeys(("ActiveFault", "Trouble"), "..sim.fault_controls"),
     **dict.fromkeys(_DRAWING.split(), ".drawing"),
     "ClusterStateMachine": ".stateful",
     "chaos": ".simulated.chaos",

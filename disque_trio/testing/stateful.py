@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from disque_trio.sim.checkers.verdict import Judge, judge
-from disque_trio.sim.fault_controls import Trouble
+from disque_trio.sim.fault_controls import ActiveFault
 from disque_trio.sim.scenarios.plan import Expect, Micros, Plan
 from disque_trio.sim.steering import Simulation
 from disque_trio.sim.workload.operators import Pending
@@ -55,7 +55,7 @@ class ClusterStateMachine(RuleBasedStateMachine):
         self.judge: Judge
         self.added: list[Pending] = []
         self.asked: list[Pending] = []
-        self.troubles: list[Trouble] = []
+        self.active_faults: list[ActiveFault] = []
 
     def make_simulation(self, plan: Plan) -> Simulation:
         """A cluster whose rows go to the checkers."""
@@ -93,11 +93,11 @@ class ClusterStateMachine(RuleBasedStateMachine):
         delivered = [job for reply in replies if isinstance(reply, list) for job in reply]
         return [job[1] for job in delivered if isinstance(job, list) and isinstance(job[1], bytes)]
 
-    def keep(self, trouble: Trouble) -> None:
+    def keep(self, trouble: ActiveFault) -> None:
         """Remember a fault, so that a later step may undo it. If too many, undo the oldest."""
-        self.troubles.append(trouble)
-        if len(self.troubles) > self.most_troubles:
-            self.troubles.pop(0).undo()
+        self.active_faults.append(trouble)
+        if len(self.active_faults) > self.most_troubles:
+            self.active_faults.pop(0).undo()
 
     # Clients.
 
@@ -191,16 +191,16 @@ class ClusterStateMachine(RuleBasedStateMachine):
         """A wall clock jumps."""
         self.sim.step_clock(self.name(node), ms)
 
-    @precondition(lambda self: bool(self.troubles))
+    @precondition(lambda self: bool(self.active_faults))
     @rule(number=_ANY)
     def undo(self, number: int) -> None:
         """One fault ends."""
-        self.troubles.pop(number % len(self.troubles)).undo()
+        self.active_faults.pop(number % len(self.active_faults)).undo()
 
     @rule()
     def heal(self) -> None:
         """All faults end."""
-        self.troubles.clear()
+        self.active_faults.clear()
         self.sim.heal()
 
     # Time.
@@ -227,7 +227,7 @@ class ClusterStateMachine(RuleBasedStateMachine):
         """Heal, drain, and judge the whole run."""
         if not hasattr(self, "sim") or self.judge.violated is not None:
             return
-        self.troubles.clear()
+        self.active_faults.clear()
         self.sim.drain()
         self.sim.check()
         verdict = self.judge.finish()

@@ -65,9 +65,9 @@ Apps (`client` is the process, w1, p1 …; `ref` the number of the job in the pl
 ``app.pause`` and ``app.resume``, ``app.cut`` and ``app.mend``, ``app.reset`` of processes;
 ``app.call`` (`cause` its kind), then ``app.added`` or ``app.refused``, ``app.batch`` and
 ``app.then``, of a flow ``app.flow`` and ``app.cancel``; ``app.wait`` and ``app.told`` (`cause`
-value or the error) of results; ``app.begin`` of a handler (`cause` what it will do), ``app.ends``
-(what it was told of the members of its batch), ``app.deed`` when it does that, ``app.end`` (`cause`
-what the library makes of it); ``app.tick`` of a task of cron; ``app.log``; ``app.heal``,
+value or the error) of results; ``app.begin`` of a handler (`cause` its action), ``app.ends`` (the
+outcomes of its batch that it got), ``app.action`` when it acts (``app.deed`` in traces of 0.1.0),
+``app.end`` (`cause` its outcome); ``app.tick`` of a task of cron; ``app.log``; ``app.heal``,
 ``app.left`` (a job that has not ended) and ``app.over``.
 
 The operator: ``limit`` (QUEUE LIMIT at `node`, `detail` its words from the queue on).

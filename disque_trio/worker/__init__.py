@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from disque_trio.worker.context import Job as Job
     from disque_trio.worker.context import NoJobError as NoJobError
     from disque_trio.worker.context import current_job as current_job
-    from disque_trio.worker.enqueue import Adding as Adding
     from disque_trio.worker.enqueue import Call as Call
-    from disque_trio.worker.enqueue import EnqueueManyError as EnqueueManyError
-    from disque_trio.worker.enqueue import EnqueueUnknownError as EnqueueUnknownError
-    from disque_trio.worker.enqueue import NotEnqueuedError as NotEnqueuedError
+    from disque_trio.worker.enqueue_many import EnqueueManyError as EnqueueManyError
     from disque_trio.worker.enqueued import Enqueued as Enqueued
     from disque_trio.worker.enqueued import NotOpenError as NotOpenError
     from disque_trio.worker.envelope import BadBodyError as BadBodyError
@@ -60,10 +57,13 @@ if TYPE_CHECKING:
     from disque_trio.worker.flows.handles import FlowStatus as FlowStatus
     from disque_trio.worker.handles import BlockingJobHandle as BlockingJobHandle
     from disque_trio.worker.handles import JobHandle as JobHandle
+    from disque_trio.worker.hooks import Adding as Adding
     from disque_trio.worker.operating.states import JobStatus as JobStatus
     from disque_trio.worker.policies import Backoff as Backoff
     from disque_trio.worker.policies import Fixed as Fixed
     from disque_trio.worker.policies import Polynomial as Polynomial
+    from disque_trio.worker.requests import EnqueueUnknownError as EnqueueUnknownError
+    from disque_trio.worker.requests import NotEnqueuedError as NotEnqueuedError
     from disque_trio.worker.results import Update as Update
     from disque_trio.worker.tally import BatchEnds as BatchEnds
     from disque_trio.worker.tally import MemberEnd as MemberEnd
@@ -74,7 +74,6 @@ if TYPE_CHECKING:
 _EXCEPTIONS: Final = (
     "Cancel Dead InterruptedJobError JobFailedError JobTimeoutError NoResultError Retry Snooze"
 )
-_ENQUEUE: Final = "Adding Call EnqueueManyError EnqueueUnknownError NotEnqueuedError"
 _EVENTS: Final = (
     "Event JobCancelled JobDead JobEnqueued JobReleased JobRetried JobStarted JobSucceeded "
     "RunEnded RunEvent WorkerStarted WorkerStopped"
@@ -86,7 +85,8 @@ _HOMES: Final = {
     "UnfitTypeError": ".arguments",
     **dict.fromkeys(("ClaimCheck", "Codec", "Store", "Zlib"), ".codecs"),
     **dict.fromkeys(("Job", "NoJobError", "current_job"), ".context"),
-    **dict.fromkeys(_ENQUEUE.split(), ".enqueue"),
+    "Call": ".enqueue",
+    "EnqueueManyError": ".enqueue_many",
     **dict.fromkeys(("Enqueued", "NotOpenError"), ".enqueued"),
     **dict.fromkeys(
         ("BadBodyError", "NewerBodyError", "NotEncodableError", "TooLargeError"), ".envelope"
@@ -96,8 +96,10 @@ _HOMES: Final = {
     **dict.fromkeys(("Flow", "FlowMember"), ".flows.building"),
     **dict.fromkeys(_FLOWS.split(), ".flows.handles"),
     **dict.fromkeys(("BlockingJobHandle", "JobHandle"), ".handles"),
+    "Adding": ".hooks",
     "JobStatus": ".operating.states",
     **dict.fromkeys(("Backoff", "Fixed", "Polynomial"), ".policies"),
+    **dict.fromkeys(("EnqueueUnknownError", "NotEnqueuedError"), ".requests"),
     "Update": ".results",
     **dict.fromkeys(("BatchEnds", "MemberEnd"), ".tally"),
     "Task": ".task",

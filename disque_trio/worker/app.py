@@ -32,10 +32,11 @@ from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import Envelope, Form
 from disque_trio.worker.codecs import MAX_DECODED, Codec, Codecs
 from disque_trio.worker.copies import Copies
-from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
+from disque_trio.worker.enqueue import Call, Enqueuer
 from disque_trio.worker.envelope import MAX_BODY
 from disque_trio.worker.events import Event
 from disque_trio.worker.handles import BlockingJobHandle, JobHandle
+from disque_trio.worker.hooks import AddingHook
 from disque_trio.worker.interop import System
 from disque_trio.worker.middleware import Middleware
 from disque_trio.worker.options import (
@@ -48,6 +49,7 @@ from disque_trio.worker.options import (
     check_options,
 )
 from disque_trio.worker.policies import Policy
+from disque_trio.worker.requests import Result
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import (
     AsyncTask,
@@ -298,7 +300,7 @@ class App(Generic[State]):
         self._layers.append(layer)
         return layer
 
-    def on_enqueue(self, hook: Hook) -> Hook:
+    def on_enqueue(self, hook: AddingHook) -> AddingHook:
         """Call a function before each job is added, which may add headers. Raises `ValueError` for
         a function with another signature, or a coroutine function."""
         if not kinds.takes(hook, 1) or iscoroutinefunction(hook):

@@ -16,15 +16,15 @@ Part = msgspec.Raw
 """A value inside of a body, which is decoded later."""
 
 BAD_INPUT: Final = (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError)
-"""What decoding raises for input that does not fit."""
+"""The errors that decoding raises for invalid input."""
 
 
 class NotInJSONError(ValueError):
-    """A value that JSON does not have, and msgpack has."""
+    """A value that msgpack can encode and JSON cannot."""
 
 
 class Envelope(msgspec.Struct, omit_defaults=True, frozen=True):
-    """What a body says (docs/worker.md, "Bodies")."""
+    """The content of a body (docs/worker.md, "Bodies")."""
 
     form: ClassVar[Form] = "json"
     """How its parts are encoded."""
@@ -43,11 +43,11 @@ class PackedEnvelope(Envelope, omit_defaults=True, frozen=True):
 
 
 class Coded(msgspec.Struct, omit_defaults=True, frozen=True):
-    """A body that codecs have changed (`codecs`)."""
+    """A body that codecs have encoded (`codecs`)."""
 
     task: str
     codecs: list[str]
-    """Their names, in the order in which they were applied."""
+    """The names of the codecs, in the order in which they were applied."""
     body: bytes
     v: int
     key: str | None = None
@@ -61,44 +61,44 @@ class Step(msgspec.Struct, omit_defaults=True, frozen=True):
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     options: dict[str, Any] = {}
-    """Those of `Options` that are no defaults."""
+    """The options that differ from the defaults of `Options`."""
     is_open: bool = False
-    """Its first argument is what the step before it returns."""
+    """Its first argument is the return value of the previous step."""
     once: str = ""
-    """Names it for nodes, if others may have its key."""
+    """Its key for nodes, if other jobs may have the same `key`."""
 
 
 class FlowStep(msgspec.Struct, omit_defaults=True, frozen=True):
-    """A member of a flow: a job that is added when those before it are done."""
+    """A member of a flow: a job that is added when its predecessors are done."""
 
     steps: list[Step]
-    """Itself, and those of its chain that follow."""
+    """The member, and the later steps of its chain."""
     after: list[int] = []
-    """Places of the members before it, which are less than its own."""
+    """The places of its predecessors, which are less than its own."""
     headers: dict[str, Any] = {}
     has_parents: bool = False
-    """Is it told the ids of those jobs?"""
+    """Does it receive the ids of those jobs?"""
 
 
 class Result(msgspec.Struct, omit_defaults=True, frozen=True):
-    """What the body of a result says."""
+    """The content of the body of a result."""
 
     key: str
-    """That of the job."""
+    """The key of the job."""
     value: Part = Part(b"null")
     """JSON."""
     error: dict[str, str] | None = None
-    """Why there is no value: type, text, traceback."""
+    """The error, if there is no value: type, text, traceback."""
     progress: tuple[float, str] | None = None
-    """There is no value yet: how far the handler is, and what it says."""
+    """A progress report, if there is no value yet."""
     task: str = ""
-    """Of a result that nodes keep: the task that has returned it."""
+    """For a result that nodes keep: the task that returned it."""
     next: str = ""
-    """The same, of a step of a chain: the job of the next step, which has the result."""
+    """Likewise, for a step of a chain: the job of the next step, which has the result."""
 
 
 def _to_plain(value: Any) -> Any:
-    """Values of classes that msgspec does not know."""
+    """Encode values of classes that msgspec does not support."""
     if isinstance(value, PurePath):
         return str(value)
     if hasattr(value, "model_dump"):  # a model of pydantic, which is not imported for it
@@ -117,7 +117,7 @@ _PLAIN: Final[dict[type, Callable[[Any], Any]]] = {
     int: int.__int__,
     float: float.__float__,
 }
-"""Of a value of a subclass, which msgspec refuses: the value itself, whatever it says it is."""
+"""The plain value of an instance of a subclass, which msgspec refuses."""
 
 
 def _from_plain(kind: type[Value], value: Any) -> Any:
@@ -148,7 +148,7 @@ def read(body: bytes, form: Form) -> Envelope:
 
 
 def read_coded(body: bytes) -> Coded:
-    """What a body says that codecs have changed. Raises one of `BAD_INPUT`."""
+    """The content of a body that codecs have encoded. Raises one of `BAD_INPUT`."""
     return _READ_CODED.decode(body)
 
 
@@ -168,12 +168,12 @@ def read_flow(value: Any) -> list[FlowStep]:
 
 
 def read_plain(body: bytes, form: Form) -> Any:
-    """All of a body, as dictionaries, lists, text and numbers. Raises one of `BAD_INPUT`."""
+    """The whole body, as dictionaries, lists, text and numbers. Raises one of `BAD_INPUT`."""
     return _PLAIN_JSON.decode(body) if form == "json" else _PLAIN_MSGPACK.decode(body)
 
 
 def write(value: Any, form: Form) -> bytes:
-    """The bytes of a value. Raises one of `BAD_INPUT` for one that has none."""
+    """The bytes of a value. Raises one of `BAD_INPUT` if it cannot be encoded."""
     written: bytes = _WRITE[form].encode(value)
     if form == "json" and b"null" in written:
         _check_finite(value)
@@ -181,12 +181,13 @@ def write(value: Any, form: Form) -> bytes:
 
 
 def part(value: Any, form: Form) -> Part:
-    """The value as a part of a body: the same bytes for equal values, in whatever order sets and
-    dictionaries were filled. Raises one of `BAD_INPUT`, or what the value itself raises."""
+    """The value as a part of a body: equal values have the same bytes, regardless of the order in
+    which sets and dictionaries were filled. Raises one of `BAD_INPUT`, or an error of the value
+    itself."""
     try:
         written: bytes = _WRITE_SORTED[form].encode(value)
     except TypeError:
-        # msgspec sorts no dictionaries whose keys are no text, and no sets without an order.
+        # msgspec sorts neither dictionaries with keys other than text, nor sets without an order.
         written = _WRITE[form].encode(_sorted(value, form))
     if form == "json" and b"null" in written:
         _check_finite(value)
@@ -194,8 +195,8 @@ def part(value: Any, form: Form) -> Part:
 
 
 def plain(value: Any) -> Any:
-    """The value as dictionaries, lists, text and numbers. Raises `TypeError`, or what the value
-    itself raises."""
+    """The value as dictionaries, lists, text and numbers. Raises `TypeError`, or an error of the
+    value itself."""
     return msgspec.to_builtins(value, enc_hook=_to_plain)
 
 
@@ -238,15 +239,16 @@ def envelope(form: Form, **fields: Any) -> Envelope:
 
 
 def reader(kind: Any, form: Form) -> Callable[[Part], Any]:
-    """What turns a part into a value of this type. It raises one of `BAD_INPUT`, or what the type
-    itself raises."""
+    """A function that decodes a part to a value of this type. It raises one of `BAD_INPUT`, or an
+    error of the type itself."""
     if form == "json":
         return msgspec.json.Decoder(kind, dec_hook=_from_plain).decode
     return msgspec.msgpack.Decoder(kind, dec_hook=_from_plain).decode
 
 
 def body_reader(kind: type[Value]) -> Callable[[bytes], Value]:
-    """What turns a body in JSON into a value of this type. It raises one of `BAD_INPUT`."""
+    """A function that decodes a body in JSON to a value of this type. It raises one of
+    `BAD_INPUT`."""
     return msgspec.json.Decoder(kind).decode
 
 
@@ -260,7 +262,7 @@ def check(kind: Any) -> None:
 
 
 def check_keys(kind: Any) -> None:
-    """Raises `TypeError` for a type with dictionaries that JSON does not have."""
+    """Raises `TypeError` for a type with dictionaries that JSON cannot encode."""
     for each in _types_in(kind):
         if isinstance(each, msgspec.inspect.DictType):
             for key in getattr(each.key_type, "types", (each.key_type,)):
@@ -270,7 +272,7 @@ def check_keys(kind: Any) -> None:
 
 
 def is_complete(kind: Any) -> bool:
-    """Does the type say all of a value, without `Any`?"""
+    """Does the type describe a value completely, without `Any`?"""
     return not any(isinstance(each, msgspec.inspect.AnyType) for each in _types_in(kind))
 
 
@@ -287,7 +289,7 @@ _NO_KEYS: Final = (
 
 
 def _types_in(kind: Any) -> Iterator[Any]:
-    """What msgspec says of the type and of the types inside of it."""
+    """msgspec's information about the type and the types inside of it."""
     todo: list[Any] = [msgspec.inspect.type_info(kind)]
     seen: set[int] = set()
     while todo:

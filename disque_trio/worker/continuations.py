@@ -32,7 +32,8 @@ from disque_trio.worker.describing import (
 )
 from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Reason
-from disque_trio.worker.enqueue import Enqueuer, EnqueueUnknownError
+from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.requests import EnqueueUnknownError
 from disque_trio.worker.tokens import State
 
 PATIENCE_S: Final = 60.0

@@ -1,8 +1,7 @@
 """Drives the engine with anyio, on Trio and on asyncio: connections, slots, time.
 
-A turn tells the engine what has happened and carries out what it answers, in the order of its
-`Outbox`, without waiting. Connections and slots take turns themselves; a timer takes those that are
-due when nothing happens.
+A turn passes events to the engine and carries out its `Outbox`, in order, without waiting.
+Connections and slots take turns themselves; a timer takes those that are due without an event.
 """
 
 import math
@@ -38,7 +37,7 @@ from disque_trio.worker.engine.records import (
 )
 from disque_trio.worker.links import Link
 from disque_trio.worker.protocol import Handler, Run
-from disque_trio.worker.reporting import Report, Signs, make_report
+from disque_trio.worker.reporting import DriverStats, Report, make_report
 from disque_trio.worker.slots import Slots
 from disque_trio.worker.stalls import LONG_S, Stalls, watched
 from disque_trio.worker.statuses import CLEAN, INTERRUPTED, REFUSED, RESTART
@@ -46,16 +45,16 @@ from disque_trio.worker.times import RunTimes
 from disque_trio.worker.workerlog import log
 
 STUCK_S: Final = 10.0
-"""A handler that has not ended so long after it was cancelled is stuck."""
+"""A handler that has not ended this long after it was cancelled is stuck."""
 LOOK_S: Final = 1.0
-"""How often it is looked for them."""
-LAST_WORDS_S: Final = 0.5
+"""How often the driver looks for stuck handlers."""
+GRACE_S: Final = 0.5
 """How long handlers may take to end when the worker has ended."""
 
 
 @attrs.define(eq=False, kw_only=True)
 class Worker:
-    """A worker. `run` runs it; the other methods give it orders, in the same event loop."""
+    """A worker. `run` runs it; the other methods control it, in the same event loop."""
 
     settings: Settings
     """`nodes` are the names of addresses of the cluster."""
@@ -63,37 +62,37 @@ class Worker:
     cluster: Cluster
     connect: Connect = streams.connect
     recorder: Recorder | None = None
-    """Keeps what the worker asks and is answered (docs/histories.md)."""
+    """Records the requests and replies of the worker (docs/histories.md)."""
     discover: bool | None = None
-    """Use the nodes that these know, too? None is yes, unless TLS is spoken."""
+    """Use the nodes that these know, too? None is yes, except with TLS."""
     max_stuck: int = 4
-    """With more handlers that do not end, the worker stops, and asks to be started again."""
+    """With more stuck handlers than this, the worker stops, and must be restarted."""
     name: str = ""
-    """What nodes call its connections in CLIENT LIST, without spaces."""
+    """The name of its connections in CLIENT LIST, without spaces."""
     app: str = ""
-    """Whose jobs it runs, for people."""
+    """The app whose jobs it runs, for display."""
     max_jobs: int = 0
-    """After so many it stops, and asks to be started again; 0 is for ever."""
+    """The number of jobs after which it stops, and must be restarted; 0 is no limit."""
     waking: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint_if_cancelled
     """Awaited before each turn of the timer: a simulated process that is stopped waits there."""
     leave: Callable[[int], object] | None = None
-    """Called with the status if handlers run on when the worker has ended: the process is to end
+    """Called with the status if handlers still run when the worker has ended: the process must exit
     now. None waits for them."""
     status: int = attrs.field(init=False, default=CLEAN)
-    """How the process is to end, after `run`."""
+    """The exit status of the process, after `run`."""
     _engine: Engine | None = attrs.field(init=False, default=None)
     _orders: list[Callable[[Engine, Micros], None]] = attrs.field(init=False, factory=list)
-    """Given before it ran."""
+    """Orders from before it ran."""
     _nodes: Nodes = attrs.field(init=False)
     _addresses: dict[str, Address] = attrs.field(init=False)
     _links: dict[int, Link] = attrs.field(init=False, factory=dict)
     _dialling: TaskGroup = attrs.field(init=False)
     _slots: Slots = attrs.field(init=False)
     _beginnings: Beginnings = attrs.field(init=False)
-    _signs: Signs = attrs.field(init=False)
+    _stats: DriverStats = attrs.field(init=False)
     _stuck: int = attrs.field(init=False, default=0)
     _refusals: dict[str, str] = attrs.field(init=False, factory=dict)
-    """By node: why it does not let this worker in."""
+    """By node: why it refuses this worker."""
     _down: dict[str, str] = attrs.field(init=False, factory=dict)
     """By node: why it does not answer."""
     _timer: anyio.CancelScope = attrs.field(init=False)
@@ -101,7 +100,7 @@ class Worker:
     """When the timer fires."""
     _stopped: anyio.Event = attrs.field(init=False)
     _is_in: bool = attrs.field(init=False, default=False)
-    """Has a node let it in?"""
+    """Has a node accepted it?"""
     _stalls: Stalls | None = attrs.field(init=False, default=None)
     """None in virtual time."""
 
@@ -113,29 +112,29 @@ class Worker:
         for name in self.settings.nodes:
             if name not in self._addresses:
                 raise ValueError(f"{name!r} is no address of the cluster: {list(self._addresses)}")
-        self._signs = Signs(name=self.name, app=self.app)
-        self._slots = Slots(self.handler, self, self._most, self._signs.times)
+        self._stats = DriverStats(name=self.name, app=self.app)
+        self._slots = Slots(self.handler, self, self._most, self._stats.times)
         self._beginnings = Beginnings(self._slots.start)
 
     def report(self) -> Report:
-        """What it does now."""
+        """The present state of the worker."""
         engine = self._engine or Engine(self.settings, _now())
-        return make_report(self._signs, engine.state, self._slots.at_work, _now())
+        return make_report(self._stats, engine.state, self._slots.at_work, _now())
 
     @property
     def times(self) -> RunTimes:
         """How long its jobs ran."""
-        return self._signs.times
+        return self._stats.times
 
     # Orders.
 
     def stop(self) -> None:
-        """Take no more jobs, and end when those that run have ended; the second time, cancel
+        """Take no more jobs, and end when the running ones have ended. A second call cancels
         them."""
         self._order(Engine.stop)
 
     def drain(self) -> None:
-        """The same, but if it stops already, nothing."""
+        """`stop`, unless the worker stops already."""
         if not self.is_stopping and Engine.stop not in self._orders:
             self.stop()
 
@@ -154,7 +153,7 @@ class Worker:
             order(self._engine, _now())
             self.turn()
 
-    # What runs may ask (`protocol.Driver`).
+    # Functions for runs (`protocol.Driver`).
 
     @property
     def is_stopping(self) -> bool:
@@ -175,12 +174,12 @@ class Worker:
         return math.inf if job.end == NEVER else job.end / SECOND
 
     def node_of(self, id: bytes) -> str:
-        """The node that has delivered the job."""
+        """The node that delivered the job."""
         job = None if self._engine is None else self._engine.state.jobs.get(id)
         return "" if job is None else job.node
 
     def has(self, feature: bytes) -> bool:
-        """Has any node said that it has this feature?"""
+        """Has any node announced this feature?"""
         nodes = () if self._engine is None else self._engine.state.nodes.values()
         return any(feature in (node.announced or ()) for node in nodes)
 
@@ -189,7 +188,8 @@ class Worker:
         return self._engine is not None and fetching.has_slot_for(self._engine.state, queue)
 
     def limit(self, id: bytes, seconds: float) -> float:
-        """Cancel the handler of the job after so long; infinity is never. Returns when."""
+        """Cancel the handler of the job after this time; infinity is never. Returns the time of
+        that."""
         if self._engine is not None:
             self._engine.limit(_now(), id, int(min(seconds * SECOND, NEVER)))
             self._arm(self._engine)
@@ -198,9 +198,9 @@ class Worker:
     # Running.
 
     async def run(self, *, task_status: TaskStatus["Worker"] = anyio.TASK_STATUS_IGNORED) -> int:
-        """Run jobs until the order to stop; how the process is to end.
+        """Run jobs until the order to stop. Returns the exit status.
 
-        Cancelling it ends it at once, like a killed process: leases end by themselves.
+        If cancelled, it ends immediately, like a killed process: leases expire.
         """
         self._stopped = anyio.Event()
         self._timer = anyio.CancelScope()
@@ -231,9 +231,9 @@ class Worker:
         return self.status
 
     async def _leave(self, leave: Callable[[int], object]) -> None:
-        until = anyio.current_time() + LAST_WORDS_S
+        until = anyio.current_time() + GRACE_S
         while self._slots.at_work and anyio.current_time() < until:
-            await anyio.sleep(LAST_WORDS_S / 20)
+            await anyio.sleep(GRACE_S / 20)
         if self._slots.at_work:
             self._slots.interrupted += len(self._slots.at_work)
             workerlog.leaves(self._slots.at_work.values())
@@ -242,7 +242,7 @@ class Worker:
     # Turns.
 
     def turn(self) -> None:
-        """Tell the engine which handlers have ended, and carry out what it answers."""
+        """Report ended handlers to the engine, and carry out its outbox."""
         engine = self._engine
         assert engine is not None
         ended = self._slots.ended
@@ -256,9 +256,9 @@ class Worker:
                 return
 
     def _count(self, ended: int, engine: Engine) -> None:
-        self._signs.ended += ended
-        if 0 < self.max_jobs <= self._signs.ended and not self.is_stopping:
-            jobs = counted(self._signs.ended, "job has", "jobs have")
+        self._stats.ended += ended
+        if 0 < self.max_jobs <= self._stats.ended and not self.is_stopping:
+            jobs = counted(self._stats.ended, "job has", "jobs have")
             log.info("%s ended: stopping, to be started anew", jobs)
             self.status = RESTART
             engine.stop(_now())
@@ -317,7 +317,7 @@ class Worker:
         return link
 
     def greeted(self, link: Link, hello: Reply) -> None:
-        """The node has answered HELLO so."""
+        """The node has answered HELLO."""
         engine = self._engine
         assert engine is not None
         self._refusals.pop(link.node, None)
@@ -337,14 +337,14 @@ class Worker:
             self.turn()
 
     def received(self, link: Link, replies: Sequence[Reply]) -> None:
-        """Replies have come."""
+        """Replies have arrived."""
         assert self._engine is not None
-        self._signs.answered = _now()
-        self._engine.answered(self._signs.answered, link.number, *replies)
+        self._stats.answered = _now()
+        self._engine.answered(self._stats.answered, link.number, *replies)
         self.turn()
 
     def refused(self, link: Link, error: str) -> None:
-        """The node does not let this worker in. If no node does, the worker ends."""
+        """The node refuses this worker. If all nodes do, the worker ends."""
         engine = self._engine
         assert engine is not None
         if link.node not in self._refusals:
@@ -371,7 +371,7 @@ class Worker:
         return self.settings.concurrency + self._stuck
 
     def failed(self, start: Start, error: BaseException) -> None:
-        """A handler has raised this, which it must not."""
+        """A handler has raised an error, which is a bug."""
         workerlog.failed(start, error)
 
     def interrupted(self, run: Run) -> None:
@@ -389,7 +389,7 @@ class Worker:
             for id, slot in slots:
                 if slot.cancelled_at <= late and not slot.is_stuck and slot.run is not None:
                     slot.is_stuck = True
-                    slot.scope.cancel()  # middleware may hold up a run whose function has ended
+                    slot.scope.cancel()  # middleware may block a run whose function has ended
                     engine.stuck(_now(), id)
                     workerlog.stuck(slot.run, slot.where())
             self._stuck = sum(slot.is_stuck for _, slot in slots)
@@ -401,7 +401,7 @@ class Worker:
             self.turn()
 
     def _look_for_stalls(self, engine: Engine, late: float) -> None:
-        self._signs.lags.append(late)
+        self._stats.lags.append(late)
         seen = self._stalls.seen if self._stalls is not None else None
         if late >= LONG_S:
             slots, jobs = self._slots.at_work.values(), engine.state.jobs.values()
@@ -421,6 +421,6 @@ async def work(
     cluster: Cluster,
     task_status: TaskStatus[Worker] = anyio.TASK_STATUS_IGNORED,
 ) -> int:
-    """Run jobs until the order to stop; how the process is to end (`Worker`)."""
+    """Run jobs until the order to stop. Returns the exit status (`Worker`)."""
     worker = Worker(settings=settings, handler=handler, cluster=cluster)
     return await worker.run(task_status=task_status)

@@ -14,11 +14,39 @@ from disque_trio.worker.checks import shown
 from disque_trio.worker.describing import describe
 from disque_trio.worker.events import Event, JobEnqueued
 from disque_trio.worker.kinds import takes
+from disque_trio.worker.options import OWN_HEADERS
 from disque_trio.worker.repeats import Repeats, write_with_traceback
 from disque_trio.worker.runtime import runtime
 
 _log: Final = logging.getLogger("disque_trio.worker.hooks")
 _Call = Callable[[Any], object]
+
+
+@attrs.define
+class Adding:
+    """A job that is about to be added, for hooks."""
+
+    task: str
+    queue: str
+    key: str
+    headers: dict[str, Any]
+    """Mutable: handlers get them as `job.headers`."""
+
+    def check(self) -> None:
+        """Raises `ValueError` if a hook has set a key or headers that no job can have."""
+        if not isinstance(self.key, str):
+            raise ValueError(f"a hook has set key={shown(self.key)}: it must be text")
+        if not isinstance(self.headers, dict) or not all(
+            isinstance(each, str) for each in self.headers
+        ):
+            raise ValueError(f"a hook has set headers={shown(self.headers)}: give each a name")
+        if own := sorted(OWN_HEADERS & self.headers.keys()):
+            raise ValueError(
+                f"a hook has set header {', '.join(own)}: the library writes it; take another name"
+            )
+
+
+AddingHook = Callable[[Adding], object]
 
 
 @attrs.frozen(eq=False)
@@ -52,7 +80,7 @@ class Hook:
 class Hooks:
     """The hooks of an app."""
 
-    adding: list[_Call] = attrs.Factory(list)
+    adding: list[AddingHook] = attrs.Factory(list)
     """Called before a job is added."""
     declared: list[Hook] = attrs.Factory(list)
     _of_producers: list[Hook] = attrs.Factory(list)
@@ -79,6 +107,13 @@ class Hooks:
     def wants_enqueued(self) -> bool:
         """Does any hook want to know of jobs that were added?"""
         return bool(self._of_producers)
+
+    def before_adding(self, adding: Adding) -> None:
+        """Call the hooks of jobs that are about to be added. Raises `ValueError`, and whatever
+        they raise."""
+        for hook in self.adding:
+            hook(adding)
+            adding.check()
 
     def enqueued(self, event: JobEnqueued) -> None:
         """A job was added here. Never raises."""

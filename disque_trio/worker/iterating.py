@@ -31,7 +31,7 @@ MAX_CHECKPOINT: Final = 4096
 """Bytes, as JSON."""
 AFTERWARDS_S: Final = 600
 """How long the last checkpoint is kept after a success: the acknowledgement may be lost."""
-LAST_WORDS_S: Final = 5.0
+GRACE_S: Final = 5.0
 """How long a checkpoint may take to be saved when a run ends."""
 Checkpoints = AsyncGenerator[Any, None]
 
@@ -70,7 +70,7 @@ class _Kept:
     async def interrupted(self) -> None:
         """The run ends early. Never raises: work since the last checkpoint is done again."""
         if self._last != self._saved and self.job.run.why in (None, *_STILL_OURS):
-            with anyio.move_on_after(LAST_WORDS_S, shield=True):
+            with anyio.move_on_after(GRACE_S, shield=True):
                 await self._save(notes.life_of(self.job.run))
 
     async def ended(self) -> None:

@@ -5,12 +5,10 @@ node is asked to wait for the end of the job, and then all nodes are asked for t
 """
 
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-import anyio
 import anyio.to_thread
 import attrs
 
@@ -27,7 +25,16 @@ from disque_trio.worker.describing import type_and_text
 from disque_trio.worker.ends import SETTLED_S, Ended
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError, as_coded
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
-from disque_trio.worker.operating.asking import Asking, Found, InSteps, at_each, unwrap, within
+from disque_trio.worker.operating.asking import (
+    Asking,
+    Found,
+    InSteps,
+    at_each,
+    now,
+    pause,
+    unwrap,
+    within,
+)
 
 _log: Final = logging.getLogger(__name__)
 Value = TypeVar("Value")
@@ -175,15 +182,15 @@ class _Waiting:
             if end is not None and not found.unreached:
                 raise await self._none(end)
             # A node that does not answer may be the one that has it.
-            missing_since = self._now() if missing_since is None else missing_since
-            if self.left == 0 or self._now() - missing_since > SETTLED_S:
+            missing_since = now(self.client) if missing_since is None else missing_since
+            if self.left == 0 or now(self.client) - missing_since > SETTLED_S:
                 raise await self._none(end, found.unreached)
             await self._pause()
 
     async def _wait(self) -> JobResult | None:
         """What one node says when the job has ended; None if it has not within this slice."""
         slice_s = SLICE_S if self.left is None else min(self.left, SLICE_S)
-        began = self._now()
+        began = now(self.client)
         answer: JobResult | None
         try:
             command = commands.waitresult(self.step, timeout=slice_s)
@@ -191,17 +198,17 @@ class _Waiting:
         except UnknownJobError:
             answer = JobResult("acked", None)
         # A node has waited for the whole slice, whatever the clock of a test says.
-        self._passed(max(self._now() - began, slice_s if answer is None else 0.0))
+        self._passed(max(now(self.client) - began, slice_s if answer is None else 0.0))
         return answer
 
     async def _unless_none_answers(self, ask: Callable[[], Awaitable[Value]]) -> Value | None:
         """What nodes answer. If none does, they may all be starting: None after a pause. Raises
         `NoNodeError` at the end of the wait."""
-        began = self._now()
+        began = now(self.client)
         try:
             return await ask()
         except NoNodeError as error:
-            self._passed(self._now() - began)
+            self._passed(now(self.client) - began)
             if self.left == 0:
                 raise
             _log.warning("the result of %s cannot be read now: %s", self.job, error)
@@ -209,14 +216,8 @@ class _Waiting:
             return None
 
     async def _pause(self, seconds: float = _PAUSE_S) -> None:
-        if isinstance(self.client, InSteps):
-            time.sleep(seconds)
-        else:
-            await anyio.sleep(seconds)
+        await pause(self.client, seconds)
         self._passed(seconds)
-
-    def _now(self) -> float:
-        return time.monotonic() if isinstance(self.client, InSteps) else anyio.current_time()
 
     def _passed(self, seconds: float) -> None:
         if self.left is not None:

@@ -22,8 +22,8 @@ from disque_trio.wire.resp import ProtocolError, encode_request
 from disque_trio.worker.parsing import Parser, make_parser
 
 CONNECT_TIMEOUT_S: Final = 5.0
-LAST_WORDS_S: Final = 1.0
-"""How long what is unsent may take, once a connection is to end."""
+GRACE_S: Final = 1.0
+"""How long sending the rest may take when a connection is closed."""
 READ_SIZE: Final = 1 << 16
 _BROKEN: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 _REFUSALS: Final = (b"NOAUTH", b"WRONGPASS", b"DENIED")
@@ -110,10 +110,10 @@ class Link:
         return count == len(data)
 
     def close(self) -> None:
-        """End it after what is unsent, which may take `LAST_WORDS_S`."""
+        """Close it once the rest is sent, after `GRACE_S` at the latest."""
         self._is_closing = True
         self._has_more.set()
-        self._scope.deadline = anyio.current_time() + LAST_WORDS_S
+        self._scope.deadline = anyio.current_time() + GRACE_S
 
     async def serve(self, connect: Connect, secret: Callable[[], bytes | None]) -> None:
         """Dial, and go on until the connection ends."""

@@ -254,8 +254,8 @@ class Options:
     )
     result_ttl: int | None = option(
         kinds.or_none(kinds.whole(1)),
-        "return the result to whoever has the id of the job, and keep it for this many seconds "
-        "([results](worker-results.md))",
+        "return the result to any process with the id of the job, and keep it for this many "
+        "seconds ([results](worker-results.md))",
     )
     key: str | None = option(
         kinds.or_none(kinds.TEXT),
@@ -373,7 +373,7 @@ class Definition:
         "module and name of the function",
     )
     aliases: tuple[str, ...] = option(
-        kinds.NAMES, "earlier names, which jobs in the queues may have", (), "", _names
+        kinds.NAMES, "earlier names, which enqueued jobs may have", (), "", _names
     )
     timeout: float | None = option(
         kinds.or_none(kinds.SECONDS),

@@ -1,7 +1,7 @@
-"""Between the driver, which runs jobs, and what a job means: `Run` and `Handler`.
+"""The interface between the driver, which runs jobs, and the tasks: `Run` and `Handler`.
 
-The driver knows no task and no body. It gives a `Handler` one `Run` after another, and gets what a
-node is to learn of each.
+The driver knows no tasks and no bodies. It calls a `Handler` with each `Run`, and gets the outcome
+for the node.
 """
 
 import math
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Driver(Protocol):
-    """What a run may ask of the driver. Times are seconds on its monotonic clock, which is that of
-    `anyio.current_time`."""
+    """The functions of the driver that a run may use. Times are seconds on its monotonic clock,
+    which is that of `anyio.current_time`."""
 
     @property
     def is_stopping(self) -> bool:
@@ -37,11 +37,11 @@ class Driver(Protocol):
         ...
 
     def node_of(self, id: bytes) -> str:
-        """The node that has delivered the job; empty if it is not in hand any more."""
+        """The node that delivered the job; empty if the worker no longer has it."""
         ...
 
     def has(self, feature: bytes) -> bool:
-        """Has any node said that it has this feature, also if it does not answer now?"""
+        """Has any node announced this feature, even if it does not answer now?"""
         ...
 
     def has_slot_for(self, queue: bytes) -> bool:
@@ -49,8 +49,8 @@ class Driver(Protocol):
         ...
 
     def limit(self, id: bytes, seconds: float) -> float:
-        """Cancel the handler of the job after so long, with `Reason.TOO_LONG`; infinity is never.
-        Returns when that is."""
+        """Cancel the handler of the job after this time, with `Reason.TOO_LONG`; infinity is never.
+        Returns the time of that."""
         ...
 
 
@@ -61,44 +61,44 @@ class Run:
     start: Start
     _driver: Driver
     why: Reason | None = None
-    """Why its scope was cancelled; None while it was not."""
+    """Why its scope was cancelled; None if it was not."""
     thread: int | None = None
-    """In which other thread it runs, if it does."""
+    """The other thread in which it runs, if any."""
     began: float = 0.0
-    """By `runtime.Runtime.monotonic`."""
+    """When it began, by `runtime.Runtime.monotonic`."""
     task: str = ""
     """The name of its task, once its body has been read."""
     is_traced: bool = False
-    """Has the log the traceback of what it has raised?"""
+    """Has the traceback of its error been logged?"""
     ends: float = math.inf
-    """When its time limit is over, by `anyio.current_time`."""
+    """When its time limit ends, by `anyio.current_time`."""
     _limit: float = math.inf
     _is_waiting: bool = False
     scope: "anyio.CancelScope | None" = None
-    """What its time limit cancels, while it is there: the function of a task, without what is
-    around it. None is all of the run."""
+    """The scope that its time limit cancels: that of the function of a task, without middleware.
+    None is the whole run."""
     coded: "Coded | None" = None
-    """What the body was before codecs changed it back, if they have."""
+    """The body before codecs decoded it, if they have."""
     scopes: "OpenScopes | None" = None
-    """The scopes around it, in its task, if they are known."""
+    """The scopes around it, in its task, if known."""
 
     @property
     def is_stopping(self) -> bool:
-        """Does the worker stop? A long handler may end early then."""
+        """Does the worker stop? Then a long handler may end early."""
         return self._driver.is_stopping
 
     @property
     def node(self) -> str:
-        """The node that has delivered the job; empty if it is not in hand any more."""
+        """The node that delivered the job; empty if the worker no longer has it."""
         return self._driver.node_of(self.start.id)
 
     def lease_end(self) -> float:
-        """When the lease ends as known now, by `anyio.current_time`; infinity if it has none, minus
-        infinity if it is lost."""
+        """When the lease ends, as known now, by `anyio.current_time`; infinity if it has none,
+        minus infinity if it is lost."""
         return self._driver.lease_end(self.start.id)
 
     def has(self, feature: bytes) -> bool:
-        """Has any node said that it has this feature, also if it does not answer now?"""
+        """Has any node announced this feature, even if it does not answer now?"""
         return self._driver.has(feature)
 
     @property
@@ -111,18 +111,18 @@ class Run:
         return self._driver.has_slot_for(self.start.queue)
 
     def limit(self, seconds: float) -> None:
-        """It may take so long, from now on. Then it is cancelled with `Reason.TOO_LONG`."""
+        """Limit the run: after this time it is cancelled with `Reason.TOO_LONG`."""
         self._limit, self.ends = seconds, self._driver.limit(self.start.id, seconds)
 
     def wait(self) -> None:
-        """Its function waits for a free thread or process. What has not begun cannot take too
-        long, so its time limit stands still until `begin`."""
+        """Its function waits for a free thread or process. Its time limit is suspended until
+        `begin`."""
         if self._limit < math.inf and self.why is None:
             self._is_waiting = True
             self.ends = self._driver.limit(self.start.id, math.inf)
 
     def begin(self) -> None:
-        """Its function begins, or waits for nothing more."""
+        """Its function begins, or no longer waits."""
         if self._is_waiting:
             self._is_waiting = False
             if self.why is None:
@@ -130,13 +130,13 @@ class Run:
 
 
 class Handler(Protocol):
-    """What is done with jobs."""
+    """Runs jobs."""
 
     async def __call__(self, run: Run) -> Outcome:
-        """Run a job, in a cancel scope of its own, and say what a node is to learn.
+        """Run a job, in a cancel scope of its own, and return the outcome for the node.
 
-        Every end of a run is turned into an outcome here, also that by its time limit. Only the
-        worker's cancellation for another reason is raised. What is raised all the same is a bug:
-        it is logged, and the job is tried again as the default policy says.
+        It turns every end of a run into an outcome, including a timeout. It raises only the
+        worker's cancellation for another reason. Any other error is a bug: it is logged, and the
+        job is retried by the default policy.
         """
         ...

@@ -82,34 +82,36 @@ class Report:
 
 
 @attrs.define(eq=False, kw_only=True)
-class Signs:
-    """What a driver notes for reports."""
+class DriverStats:
+    """Statistics of a driver, for reports."""
 
     name: str = ""
     app: str = ""
     began: float = attrs.field(factory=lambda: runtime().monotonic())
     answered: Micros = -1
-    """When a node has answered; -1 for never."""
+    """When a node answered last; -1 for never."""
     ended: int = 0
-    """Jobs."""
+    """How many jobs have ended."""
     times: RunTimes = attrs.Factory(RunTimes)
     """How long jobs ran."""
     lags: deque[float] = attrs.field(factory=lambda: deque([0.0], _LAGS))
-    """How late the event loop was lately, in seconds."""
+    """The latest delays of the event loop, in seconds."""
 
 
-def make_report(signs: Signs, state: State, at_work: "Mapping[bytes, Slot]", now: Micros) -> Report:
+def make_report(
+    stats: DriverStats, state: State, at_work: "Mapping[bytes, Slot]", now: Micros
+) -> Report:
     """What the worker does `now`."""
-    healthy, why = _health(signs, state, now)
-    answered = None if signs.answered < 0 else _seconds(now - signs.answered)
+    healthy, why = _health(stats, state, now)
+    answered = None if stats.answered < 0 else _seconds(now - stats.answered)
     stages = [job.stage for job in state.jobs.values()]
     return Report(
-        name=signs.name,
+        name=stats.name,
         host=socket.gethostname(),
         pid=os.getpid(),
         version=__version__,
-        app=signs.app,
-        state=_state(signs, state),
+        app=stats.app,
+        state=_state(stats, state),
         healthy=healthy,
         why=why,
         node=state.home,
@@ -119,31 +121,31 @@ def make_report(signs: Signs, state: State, at_work: "Mapping[bytes, Slot]", now
         held=stages.count(Stage.HELD),
         unsettled=stages.count(Stage.SETTLING) + stages.count(Stage.WAITING),
         stuck=sum(slot.is_stuck for slot in at_work.values()),
-        ended=signs.ended,
+        ended=stats.ended,
         answered_s=answered,
-        lag_s=round(max(signs.lags), 3),
+        lag_s=round(max(stats.lags), 3),
         rss_bytes=rss_bytes(),
-        up_s=round(runtime().monotonic() - signs.began, 1),
+        up_s=round(runtime().monotonic() - stats.began, 1),
         jobs=_running(state, at_work, now),
-        tasks=signs.times.lately(),
+        tasks=stats.times.lately(),
     )
 
 
-def _state(signs: Signs, state: State) -> str:
-    if state.phase is Phase.RUNNING and signs.answered < 0:
+def _state(stats: DriverStats, state: State) -> str:
+    if state.phase is Phase.RUNNING and stats.answered < 0:
         return "starting"
     return state.phase.name.lower()
 
 
-def _health(signs: Signs, state: State, now: Micros) -> tuple[bool, str]:
+def _health(stats: DriverStats, state: State, now: Micros) -> tuple[bool, str]:
     """A worker that takes no jobs does what it was told. Another one has asked and was answered
     lately, or it works on jobs that are its own."""
     if state.phase is not Phase.RUNNING:
         return True, f"it {state.phase.value}"
-    silence = _seconds(now - signs.answered)
-    if signs.answered >= 0 and silence <= LATELY_S:
+    silence = _seconds(now - stats.answered)
+    if stats.answered >= 0 and silence <= LATELY_S:
         return True, f"a node answered {silence} s ago"
-    since = f"for {silence} s" if signs.answered >= 0 else "yet"
+    since = f"for {silence} s" if stats.answered >= 0 else "yet"
     live = sum(job.stage is Stage.RUNNING and _lease(job, now) != 0 for job in state.jobs.values())
     if live:
         leases = f"leases of {counted(live, 'running job')} last"

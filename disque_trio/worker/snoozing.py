@@ -18,9 +18,10 @@ from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
 from disque_trio.worker.describing import describe
 from disque_trio.worker.engine import records, words
-from disque_trio.worker.enqueue import Enqueuer, Request
+from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.options import Options, carried
 from disque_trio.worker.protocol import Run
+from disque_trio.worker.requests import Request
 from disque_trio.worker.runtime import runtime
 
 

@@ -13,9 +13,10 @@ from disque_trio.worker import codec
 from disque_trio.worker.arguments import Packed
 from disque_trio.worker.codec import Form, Step
 from disque_trio.worker.context import Job
-from disque_trio.worker.enqueue import Enqueuer, Request
+from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import BadBodyError, NotEncodableError
 from disque_trio.worker.options import CARRIED, OWN_HEADERS, UNKEPT, Options, place_of
+from disque_trio.worker.requests import Request
 
 KEEP_S: Final = 3600
 """A job may be delivered again so long after the next step has ended, and does not double it."""

@@ -293,7 +293,7 @@ def test_systemd_sees_them_as_one_service_and_a_worker_that_hangs_is_ended(
     with contextlib.closing(systemd.socket), workers(tmp_path, 2) as (process, port):
         stopped = pid_at(port + 2)
         os.kill(stopped, signal.SIGSTOP)
-        for words in ("gives no sign of life", "killed by SIGKILL"):
+        for words in ("does not respond", "killed by SIGKILL"):
             process.says(words)
         eventually(lambda: pid_at(port + 2) != stopped, WITHIN_S, "it lives again")
         process.signal(signal.SIGTERM)

@@ -150,12 +150,12 @@ def test_a_cut_has_a_direction() -> None:
 
 def test_what_is_held_comes_when_it_is_released() -> None:
     sim = Simulation()
-    trouble = sim.hold("n1", "n2")
+    active = sim.hold("n1", "n2")
     job = sim.client("n1").addjob("q", "x", replicate=3, timeout_ms=0)
     sim.run(SECOND // 2)
     assert not of(sim.rows, "hold", node="n2")
 
-    trouble.release()
+    active.release()
     sim.run(2 * SECOND)
 
     assert job.is_done
@@ -298,7 +298,7 @@ def test_heal_undoes_every_trouble() -> None:
 
     sim.settle()
 
-    assert not sim.troubles
+    assert not sim.active_faults
     assert len(sim.names()) == 5
 
 

@@ -144,8 +144,8 @@ def test_a_worker_that_is_cut_off_loses_its_job_to_the_other(disque_sim: Sim) ->
 
 def test_the_story_can_be_cut_off_too(disque_sim: Sim) -> None:
     async def story(cluster: Cluster) -> None:
-        trouble = cluster.isolate("story")
-        cluster.later(3, trouble.undo)
+        active = cluster.isolate("story")
+        cluster.later(3, active.undo)
         await charge.enqueue(1)
         assert cluster.time >= 3
         await cluster.drained()
@@ -304,7 +304,7 @@ def test_random_faults_lose_no_job(disque_sim: Sim) -> None:
         for order in range(5):
             await charge_once.using(delay=10 * order).enqueue(order)
         await chaos(cluster, 60)
-        assert not cluster.troubles
+        assert not cluster.active_faults
         await cluster.drained()
         assert cluster.lost() == []
         assert sorted(bank.charges) == list(range(5))

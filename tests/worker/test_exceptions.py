@@ -12,8 +12,9 @@ from disque_trio.client.refusals import AuthenticationError, RefusedError, refus
 from disque_trio.statemachine.base import Failure
 from disque_trio.terminal.escapes import printable_lines
 from disque_trio.worker import App, JobFailedError, NoResultError, UnknownScheduleError
-from disque_trio.worker.enqueue import EnqueueManyError, not_enqueued
+from disque_trio.worker.enqueue_many import EnqueueManyError
 from disque_trio.worker.flows.handles import FlowFailedError, FlowStatus
+from disque_trio.worker.requests import not_enqueued
 
 RED: Final = "\x1b[31m\u202e"
 Made = Callable[[], BaseException]

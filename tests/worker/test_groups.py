@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from disque_trio.worker import App, Call
-from disque_trio.worker.enqueue import Request
+from disque_trio.worker.requests import Request
 
 
 def render(customer: str, page: int = 1) -> str:

@@ -9,9 +9,9 @@ import pytest
 
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S, Reply
 from disque_trio.worker import App, Dead, Fixed, current_job
+from disque_trio.worker.addjob import LONG
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import Done
-from disque_trio.worker.enqueue import LONG
 from disque_trio.worker.exceptions import LONGEST_S
 from tests.client.fakenode import FakeNode, fake_node
 from tests.client.running import url

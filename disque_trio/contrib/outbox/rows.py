@@ -7,8 +7,10 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker import codec
-from disque_trio.worker.enqueue import Call, Enqueuer, Request, addjob, check_call
+from disque_trio.worker.addjob import addjob
+from disque_trio.worker.enqueue import Call, Enqueuer, check_call
 from disque_trio.worker.options import Options, without_own
+from disque_trio.worker.requests import Request
 from disque_trio.worker.runtime import runtime
 
 TABLE: Final = "disque_outbox"
@@ -128,6 +130,5 @@ def request_of(enqueuer: Enqueuer, row: Row, keep: float) -> Request[Any] | Disq
         enqueuer=enqueuer,
         unique=(row.queue, unique),
         headers=headers,
-        options=options,
         is_encoded=True,
     )

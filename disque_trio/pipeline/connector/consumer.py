@@ -283,10 +283,10 @@ class Consumer:
                 try:
                     self._renew(nodes)
                 except PipelineError as error:
-                    _log.warning("jobs are held without a sign of life: %s", error)
+                    _log.warning("leases of jobs are not renewed: %s", error)
                     self._wake.wait(1.0)
                 except Exception:  # a thread that ends would lose all leases
-                    _log.exception("jobs are held without a sign of life")
+                    _log.exception("leases of jobs are not renewed")
                     self._wake.wait(1.0)
 
     def _renew(self, nodes: Nodes) -> None:

@@ -242,7 +242,7 @@ class Crew:
             silent_since = trio.current_time() - 3 * self._manager.interval_s
             for worker in self._workers:
                 if worker.is_ready and worker.last_sign_at < silent_since and worker.process:
-                    self._log.warning("worker gives no sign of life", worker=worker.number)
+                    self._log.warning("worker does not respond", worker=worker.number)
                     worker.process.kill()
 
 

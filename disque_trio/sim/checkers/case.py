@@ -1,4 +1,4 @@
-"""The state of the judge: what it knows of a run so far, and the violations found.
+"""The state of the judge: its knowledge of a run so far, and the violations found.
 
 Checkers are functions over a `Case`.
 """
@@ -32,13 +32,13 @@ from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.tracing.rows import Row
 
 MOST_VIOLATIONS = 1_000
-"""Further ones are dropped: they would say nothing new."""
+"""Further ones are dropped, because they would add no information."""
 SLACK: Micros = 60 * SECOND
 
 
 @attrs.frozen
 class Violation:
-    """A property that does not hold. `detail` says what was seen and what was expected."""
+    """A property that does not hold. `detail` has the observed and the expected values."""
 
     property: str
     time: Micros
@@ -50,12 +50,12 @@ class Violation:
 Bases = dict[str, int | None]
 """By job: the age of the copy that a message carries, in milliseconds."""
 Flight = tuple[Micros, Bases | None]
-"""A message under way about jobs: when it was sent, and the copies that it carries."""
+"""A message in transit about jobs: when it was sent, and the copies that it carries."""
 
 
 @attrs.frozen
 class Missed:
-    """An acknowledgement that `knower` knows, and `holder`, which has a copy, does not."""
+    """An acknowledgement that `knower` knows and `holder`, which has a copy, does not."""
 
     job: str
     knower: str
@@ -65,7 +65,7 @@ class Missed:
 
 @attrs.define(eq=False)
 class Case:
-    """What is known of one run."""
+    """The judge's knowledge of one run."""
 
     plan: Plan
     is_live: bool
@@ -90,9 +90,9 @@ class Case:
     operations: dict[tuple[str, int, str], Micros] = attrs.Factory(dict)
     """When a WORKING was invoked, by client, number and job."""
     keyed: dict[tuple[str, int], dict[str, None]] = attrs.Factory(dict)
-    """By queue and key: the jobs with the key that may live (S23)."""
+    """By queue and key: the jobs with the key that may still exist (S23)."""
     has_maxlen: bool = False
-    """Does any ADDJOB say MAXLEN?"""
+    """Does any ADDJOB have MAXLEN?"""
     creations: dict[str, int] = attrs.Factory(dict)
     """By node: how many jobs it has created."""
     waiting_by_place: dict[tuple[str, str], dict[int, list[tuple[int, int, str]]]] = attrs.Factory(
@@ -107,38 +107,38 @@ class Case:
     received_from: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Pairs of nodes of which the first has received gossip of the second since the heal (L6)."""
     stopped: dict[str, dict[str, None]] = attrs.Factory(dict)
-    """What was queued at nodes that an orderly stop has ended, or a kill where journals have the
-    queues, until they have started (S21)."""
+    """Jobs queued at nodes that an orderly stop has ended, or a kill where journals record queues,
+    until these nodes have started (S21)."""
     unwritten: dict[str, dict[str, None]] = attrs.Factory(dict)
-    """By node that was killed: what had entered or left its queue so late that the journal may not
-    have it (S21)."""
+    """By killed node: jobs that entered or left its queue so late that the journal may not record
+    it (S21)."""
     due_again: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """By node and job that was queued there: when the node started again (S21)."""
+    """By node and job that was queued there: when the node restarted (S21)."""
     answered: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Pairs of nodes of which the first has received a PONG of the second since the heal (L10)."""
     pending_orders: dict[str, list[Row]] = attrs.Factory(dict)
     """By node that is down or stopped: the orders to leave, or not to leave."""
     resumed_orders: dict[str, list[Row]] = attrs.Factory(dict)
-    """By node: the orders that it had when its process went on."""
+    """By node: the orders that it had when its process resumed."""
     doubtful_orders: dict[str, None] = attrs.Factory(dict)
-    """Nodes that started at the moment of an operator's last order, or ended as they went on after
+    """Nodes that started at the time of an operator's last order, or ended while they resumed after
     it, and may have missed it."""
     unanswered: dict[tuple[str, str], Question] = attrs.Factory(dict)
-    """By node and peer: the PING that has no answer yet."""
+    """By node and peer: the unanswered PING."""
     ponged: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """By node and peer: when its last PONG came."""
+    """By node and peer: when its last PONG arrived."""
     given_up: dict[tuple[str, str], Interval] = attrs.Factory(dict)
     """When a node last had no link to another because a PING was not answered."""
     missed: deque[Missed] = attrs.Factory(deque)
-    """Acknowledgements that a node has to announce to another, in order of time (L10)."""
+    """Acknowledgements that a node must announce to another, in order of time (L10)."""
     node_tables: dict[str, dict[str, list[str]]] = attrs.Factory(dict)
     """By node: the nodes in its table, with their flags (S18)."""
     forgotten: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """By node and name: when the node was told to forget the name (S18)."""
+    """By node and name: when CLUSTER FORGET removed the name (S18)."""
     cut_short: dict[tuple[str, str], tuple[Micros, Micros]] = attrs.Factory(dict)
     """By client and node: when it last gave up ADDJOBs, and when it had sent the first (L5)."""
     requests: dict[tuple[str, int], Request] = attrs.Factory(dict)
-    """Requests about jobs that are under way, by client and number (S19)."""
+    """Pending requests about jobs, by client and number (S19)."""
     asked_for: dict[str, tuple[tuple[str, ...], int]] = attrs.Factory(dict)
     """By client: the queues of its GETJOB, and its COUNT."""
     replies: dict[str, tuple[int, list[int]]] = attrs.Factory(dict)
@@ -146,30 +146,31 @@ class Case:
     handed: dict[str, tuple[Micros, int]] = attrs.Factory(dict)
     """By client: when it was last served, and how many jobs since its last reply (S19)."""
     behind: dict[tuple[str, int], None] = attrs.Factory(dict)
-    """ADDJOBs, by client and number, whose client waited for another then, maybe on the same
-    connection, where replies keep the order (L13)."""
+    """ADDJOBs, by client and number, whose client waited for another reply at that time, maybe on
+    the same connection, where replies keep the order (L13)."""
     confirmed: dict[str, dict[str, Micros]] = attrs.Factory(dict)
-    """By job whose ADDJOB waits for copies, and holder: when its node was told of one (L13)."""
+    """By job whose ADDJOB waits for copies, and holder: when its node received a confirmation
+    (L13)."""
     reported_states: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """By node and job: when it last told anybody that the job is dead, or redriven (S15)."""
+    """By node and job: when it last reported that the job is dead, or redriven (S15)."""
     unread: dict[str, None] = attrs.Factory(dict)
-    """Nodes that have started, and of whose journals there is no word (S15)."""
+    """Nodes that have started and have not reported on their journals (S15)."""
     queries: dict[str, dict[tuple[str, str, int], Query]] = attrs.Factory(dict)
-    """By node, then client, command and number: queries under way, and scans that may go on under
-    the number 0 (S22)."""
+    """By node, then client, command and number: pending queries, and unfinished scans under the
+    number 0 (S22)."""
     work: dict[tuple[str, str, str], tuple[int, int]] = attrs.Factory(dict)
     """By node, peer and message: the second in which it was last sent, and how often (S33)."""
     activity: dict[int, int] = attrs.Factory(dict)
-    """By second: how often jobs were queued and served in it and the one before (S33)."""
+    """By second: how often jobs were enqueued and served in it and the second before (S33)."""
     traffic: dict[str, dict[tuple[str, str, str], int]] = attrs.Factory(dict)
-    """By job: how often something happened to it in a node, or the node received a message about
-    it, (node, "", ""); and how many a node sent, (node, peer, kind) (S35)."""
+    """By job: the number of events in a node and of received messages about it, (node, "", ""); and
+    the number of sent messages, (node, peer, kind) (S35)."""
     asked: dict[tuple[str, int], tuple[Micros, str]] = attrs.Factory(dict)
     """By client and number: when a request with an option was sent, and which (S19)."""
     purged_from: dict[str, Micros] = attrs.Factory(dict)
-    """By node: when it last passed a PURGE on (S19)."""
+    """By node: when it last forwarded a PURGE (S19)."""
     nacks: dict[str, tuple[int, Micros]] = attrs.Factory(dict)
-    """By job with BACKOFF: how many NACKs there were, and when the last one (S32)."""
+    """By job with BACKOFF: the number of NACKs, and the time of the last one (S32)."""
     snoozes: dict[str, Snoozes] = attrs.Factory(dict)
     """By job, if it was ever snoozed (S14)."""
     erring: dict[tuple[str, int, str], Micros] = attrs.Factory(dict)
@@ -179,35 +180,34 @@ class Case:
     failures: dict[tuple[str, str], Failures] = attrs.Factory(dict)
     """By job and node (S22)."""
     results: dict[str, dict[str, None]] = attrs.Factory(dict)
-    """By job: the CRC-32 of each result that ACKJOB has given (S36)."""
+    """By job: the CRC-32 of each result of an ACKJOB (S36)."""
     sent_results: dict[tuple[str, int, str], SentResult] = attrs.Factory(dict)
-    """By client, number and job: an ACKJOB RESULT under way (S36)."""
+    """By client, number and job: a pending ACKJOB RESULT (S36)."""
     kept_results: dict[str, dict[str, KeptResult]] = attrs.Factory(dict)
-    """By node and job: what must be kept there (S36)."""
+    """By node and job: the results that must be kept there (S36)."""
     deleted_results: set[tuple[str, str]] = attrs.Factory(set)
-    """Nodes and jobs: a client has deleted what the node has of the job (S36)."""
+    """Nodes and jobs: a client has deleted the job at the node (S36)."""
     limits: dict[str, Limited] = attrs.Factory(dict)
-    """By queue: its limits, and their use (S38, L15)."""
+    """By queue: its limits and their use (S38, L15)."""
     unconfirmed_results: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """By node and job: a RESULT that has come and is not confirmed, and until when it is kept at
-    least (S36)."""
+    """By node and job: an unconfirmed RESULT, and until when it is kept at least (S36)."""
     result_ends: dict[tuple[str, str], Micros | None] = attrs.Factory(dict)
-    """By node and job: until when a result is kept at most; None if that is not known (S36)."""
+    """By node and job: until when a result is kept at most; None if unknown (S36)."""
     looking: dict[tuple[str, int, str], Micros] = attrs.Factory(dict)
     """By client, number and job: when WAITJOB WITHRESULT was sent (S36)."""
     held: dict[tuple[str, str], Held] = attrs.Factory(dict)
     """By job and node (S23)."""
     begins: dict[tuple[str, int], int] = attrs.Factory(dict)
-    """By client and number: how many jobs a BEGIN under way names."""
+    """By client and number: how many jobs a pending BEGIN names."""
     tokens: dict[str, tuple[Micros, str, str]] = attrs.Factory(dict)
-    """The serve to which a token belongs: when, by which node and to whom (S23)."""
+    """The serve to which a token belongs: the time, the node and the client (S23)."""
     shown: dict[tuple[str, int, str], str] = attrs.Factory(dict)
-    """The token of a WORKING, NACK or RELEASE under way, by client, number and job."""
+    """The token of a pending WORKING, NACK or RELEASE, by client, number and job."""
     strange: dict[tuple[str, int, str], Micros] = attrs.Factory(dict)
-    """By client, number and job: when the node that is shown a token of another one gave the job
-    to somebody else, who has it still (S23)."""
+    """By client, number and job: when the node that receives a token of another node delivered the
+    job to another client, which still holds it (S23)."""
     given_back: dict[str, Micros | None] = attrs.Factory(dict)
-    """By token: when its node has confirmed a NACK or RELEASE with it; None if it has not (S23)."""
+    """By token: when its node confirmed a NACK or RELEASE with it; None if it has not (S23)."""
     tied: dict[tuple[str, str], dict[str, None]] = attrs.Factory(dict)
     """By client and node: the jobs that were delivered with TIED (S23)."""
     redrives: dict[tuple[str, str], dict[tuple[str, int], Micros]] = attrs.Factory(dict)
@@ -215,39 +215,39 @@ class Case:
     """When ENQUEUE QUEUE was sent to a node, by node and queue."""
     """By node and queue, then client and number: when REDRIVE was answered."""
     demands: dict[str, dict[str, None]] = attrs.Factory(dict)
-    """By node, where the table may be full: the queues that it knows others to want, the one wanted
-    last at the end (L9)."""
+    """By node whose table may be full: the queues for which it knows waiting clients elsewhere, the
+    latest last (L9)."""
     rounds: dict[tuple[str, tuple[str, int]], dict[str, tuple[str, Micros]]] = attrs.Factory(dict)
-    """By node and key, then by search: its last round, and when that began (S27)."""
+    """By node and key, then by search: its last round, and when that round began (S27)."""
     claims: dict[tuple[str, str], dict[str, tuple[str, Micros]]] = attrs.Factory(dict)
-    """By node and other node, then by search: for which job that one has been asked about a key
-    without an answer, and since when (S24, S28)."""
+    """By node and other node, then by search: the job for which the other node was asked about a
+    key and has not answered, and since when (S24, S28)."""
     processes: dict[str, Process] = attrs.Factory(dict)
     """By client: the workers that run the worker library's engine (W1 to W12)."""
     orphans: dict[str, Micros] = attrs.Factory(dict)
-    """By job of a worker that was killed: when it is queued again at the latest (W6)."""
+    """By job of a killed worker: when it is requeued at the latest (W6)."""
     unbegun: deque[tuple[Micros, str, Job]] = attrs.Factory(deque)
     """Jobs that were queued, with the time and the node (W7)."""
     purges: dict[tuple[str, bool], dict[tuple[str, int], Purge]] = attrs.Factory(dict)
     """By queue, then client and number (S23)."""
     queues: dict[str, None] = attrs.Factory(dict)
-    """Those that anybody may ask for; empty if a story or an app asks for what it likes."""
+    """The queues of the plan; empty if a scenario test or an app uses any."""
     node_ids: dict[str, str] = attrs.Factory(dict)
-    """By the beginning of a node's id, as HELLO tells it: which node it is."""
+    """The nodes, by the beginning of their ids in HELLO."""
     verdicts: dict[tuple[str, str], Micros] = attrs.Factory(dict)
-    """By node and peer: when another node last told the node that the peer has failed."""
+    """By node and peer: when another node last reported to the node that the peer has failed."""
     sends: int = 0
-    """How many messages about jobs were sent."""
+    """The number of messages about jobs that were sent."""
     seen: dict[str, int] = attrs.Factory(dict)
-    """How many rows there were of kinds that some properties need."""
+    """The number of rows of kinds that some properties need."""
     violations: list[Violation] = attrs.Factory(list)
     reported: dict[tuple[str, str, str], None] = attrs.Factory(dict)
-    """What has been reported already."""
+    """The violations that have been reported."""
     marks: dict[str, int] = attrs.Factory(lambda: dict.fromkeys(MARKS, 0))
     checks: dict[str, int] = attrs.Factory(dict)
     """By property: how often it was checked."""
     retired: list[tuple[Micros, str]] = attrs.Factory(list)
-    """When to forget jobs that no node holds any more, a heap."""
+    """When to forget jobs that no node holds any longer, a heap."""
     alive: int = 0
     """Jobs that are not finished."""
     jobs_created: int = 0
@@ -274,7 +274,7 @@ class Case:
         self.checks[name] = self.checks.get(name, 0) + times
 
     def mark(self, name: str) -> None:
-        """Count an event that scenarios may require."""
+        """Count a mark that scenarios may require."""
         self.marks[name] += 1
 
     def note_row(self, kind: str) -> None:
@@ -284,7 +284,7 @@ class Case:
     # Jobs.
 
     def job(self, job_id: str) -> Job:
-        """The record of a job, new if nothing is known yet."""
+        """The record of a job, created if there is none."""
         job = self.jobs.get(job_id)
         if job is None:
             job = self.jobs[job_id] = Job(job_id, self.now)
@@ -298,7 +298,7 @@ class Case:
         return table
 
     def finish(self, job: Job, why: str) -> None:
-        """The job is over: it need not be delivered any more."""
+        """The job has ended: it need not be delivered any longer."""
         if job.ended is None:
             job.ended = self.now
             job.ended_by = why
@@ -306,7 +306,7 @@ class Case:
                 self.alive -= 1
 
     def retire(self, job: Job) -> None:
-        """No node holds the job: drop details once messages under way have arrived, and the whole
+        """No node holds the job: drop details once messages in transit have arrived, and the whole
         record when its id has expired."""
         if job.first_ack is not None:
             self.collection_times.append(self.now - job.first_ack)
@@ -333,11 +333,11 @@ class Case:
             del self.jobs[job_id]
 
     def retry_of(self, job: Job) -> Micros:
-        """RETRY; 0 if it is not known."""
+        """RETRY; 0 if unknown."""
         return 0 if job.options is None else job.options.retry
 
     def has_expired(self, job: Job) -> bool:
-        """May its TTL be over, or the time for which it is kept dead?"""
+        """May its TTL have ended, or the time for which it is kept as dead?"""
         if job.lives_until is not None:
             return self.now >= job.lives_until
         return self.is_ttl_over(job)
@@ -348,11 +348,11 @@ class Case:
         options = job.options
         return options is not None and self.now >= since + self.obligations.shortest(options.ttl)
 
-    # What the trace has.
+    # Contents of the trace.
 
     def may_be_named_twice(self, job: Job, node: str) -> bool:
-        """May a list of the job's holders have a name that the node had once, because who made the
-        list did not know the new one yet? Then the node is told everything twice."""
+        """May a list of the job's holders have a former name of the node, because the author of the
+        list did not know the new one yet? Then the node receives every message twice."""
         since = NEVER if job.created_at is None else job.created_at
         makers = {job.origin: None, **job.listed}
         return node in self.world.renamed and any(

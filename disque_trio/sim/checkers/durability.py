@@ -1,14 +1,14 @@
-"""Disks (S15): what a journal must keep comes back after a crash.
+"""Disks (S15): everything that a journal must keep is restored after a crash.
 
-A copy is confirmed once its node has told the producer, or with GOTJOB the node that sent it. An
-acknowledgement, or the deletion of a copy, is confirmed once its client has been answered, or
-another node has been told with SETACK, GOTACK or DELJOB; a death or redrive once a client has been
-answered or another node was told with JOBSTATE. When the process was killed all of that
-must be on the disk, and no job is there as pending that is over; what nobody has been told of yet
-may have waited for the write and sync before, and for its own write (`Obligations.write`), which
-with `always` is followed by a sync. When power has failed it must if
-`appendfsync` is `always`, and with `everysec` if its process has run for two seconds since and the
-disk was well. What must be there is no excuse for a duplicate (D8).
+A copy is confirmed once its node has replied to the producer, or with GOTJOB to the node that sent
+it. An acknowledgement, or the deletion of a copy, is confirmed by the reply to the client, or by
+SETACK, GOTACK or DELJOB to another node; a death or redrive by a reply to a client or by JOBSTATE
+to another node. After a kill all confirmed changes must be on disk, and no job that has ended may
+be pending there. Unconfirmed changes may have waited for the previous write and sync and for their
+own write (`Obligations.write`), which with `always` is followed by a sync. After a power failure
+confirmed changes must be on disk with `appendfsync always`, and with `everysec` if the process ran
+for two more seconds and the disk had no error. A change that must be on disk does not excuse a
+duplicate (D8).
 """
 
 from typing import Final
@@ -26,17 +26,17 @@ from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
 LAG: Final = 2 * SECOND
-"""How far the journal may be behind with `everysec`."""
+"""How far the journal may lag behind with `everysec`."""
 TROUBLES: Final[tuple[str, ...]] = ("disk.full", "disk.error", "disk.stall")
 
 
 def on_add_ok(_case: Case, row: Row, job: Job) -> None:
-    """The producer is told of the copy of its node."""
+    """The reply to the producer confirms the copy of its node."""
     _confirm(job.copies.get(row.node), row)
 
 
 def after_gotjob(case: Case, row: Row) -> None:
-    """GOTJOB: another node is told of the copy."""
+    """GOTJOB confirms the copy to another node."""
     _confirm(case.job(row.job).copies.get(row.node), row)
 
 
@@ -46,30 +46,30 @@ def _confirm(copy: Copy | None, row: Row) -> None:
 
 
 def on_ack_ok(_case: Case, row: Row, job: Job) -> None:
-    """A client has been told that the job is acknowledged there, or gone."""
+    """A reply to a client confirms that the job is acknowledged there, or gone."""
     _confirm_end(job, row)
 
 
 def on_deliver(_case: Case, row: Row, job: Job) -> None:
-    """A client has received the job: with RETRY 0 it is over at its node."""
+    """A client received the job: with RETRY 0 it has ended at its node."""
     if not job.is_at_least_once:
         job.end_reported.setdefault(row.node, row.time)
 
 
 def after_jobstate(case: Case, row: Row) -> None:
-    """Another node is told that the job is dead here, or was redriven."""
+    """A message to another node confirms that the job is dead here, or was redriven."""
     case.reported_states[row.node, row.job] = row.time
 
 
 def on_given_back_ok(case: Case, row: Row, job: Job) -> None:
-    """A client has been told of what it wanted, which may be the death of the job."""
+    """A reply to a client confirms its request, which may be the death of the job."""
     copy = job.copies.get(row.node)
     if copy is not None and copy.state[1]:
         case.reported_states[row.node, job.id] = row.time
 
 
 def after_setack(case: Case, row: Row) -> None:
-    """SETACK, GOTACK and DELJOB: another node is told that the job is over here."""
+    """SETACK, GOTACK and DELJOB confirm to another node that the job has ended here."""
     _confirm_end(case.jobs.get(row.job) or case.job(row.job), row)
 
 
@@ -84,7 +84,7 @@ def _confirm_end(job: Job, row: Row) -> None:
 
 
 def on_start(case: Case, row: Row) -> None:
-    """A node that keeps a journal reads it, or finds that it is damaged, which is told."""
+    """A node with a journal loads it, or reports that it is damaged."""
     if case.obligations.has_disk and row.cause == "empty":
         case.unread[row.node] = None
 
@@ -92,7 +92,7 @@ def on_start(case: Case, row: Row) -> None:
 def on_trouble(case: Case, row: Row) -> None:
     """A fault of a disk begins or ends."""
     case.mark(row.kind)
-    # What a node has to say waits for its disk, so it is slow for others.
+    # Replies and messages of a node wait for its disk, so other nodes see a slow node.
     case.world.on_slow(attrs.evolve(row, peer=row.kind, detail="0" if row.detail == "no" else "1"))
     mutes = case.world.mutes.setdefault(row.node, [])
     if row.detail == "yes":
@@ -104,8 +104,8 @@ def on_trouble(case: Case, row: Row) -> None:
 
 
 def on_crash(case: Case, row: Row) -> None:
-    """Count serves that never left the node: a reply waits for the write, and with `always` for the
-    disk, and a crash may lose the record for which it waits (S5)."""
+    """Count deliveries that never left the node: a reply waits for the write, and with `always` for
+    the sync, and a crash may lose the record for which it waits (S5)."""
     if not case.obligations.has_disk or (
         row.cause == "power" and case.obligations.fsync != "always"
     ):
@@ -129,8 +129,7 @@ def on_flip(case: Case, _row: Row) -> None:
 
 
 def before_hold(case: Case, row: Row, job: Job) -> None:
-    """A copy from the disk keeps what it was before. Any other copy is new: nothing is confirmed of
-    it yet."""
+    """A copy from disk keeps its earlier confirmations. Any other copy is new and has none yet."""
     if row.cause == "loaded":
         case.mark("copy.loaded" if job.copies.get(row.node) else "copy.resurrected")
         before = job.copies.get(row.node)
@@ -160,7 +159,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def on_loaded(case: Case, row: Row) -> None:
-    """The journal has been read: copies that have not come back are lost."""
+    """The journal has been loaded: copies that were not restored are lost."""
     case.world.loading.pop(row.node, None)
     case.unread.pop(row.node, None)
     if row.cause != "kept":
@@ -185,7 +184,7 @@ def on_loaded(case: Case, row: Row) -> None:
 
 
 def _is_over(case: Case, job: Job) -> bool:
-    """Its TTL was over before the node came back."""
+    """Its TTL ended before the node had restarted."""
     return job.options is not None and job.created_at is not None and case.has_expired(job)
 
 
@@ -208,8 +207,8 @@ def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def _should_return(case: Case, row: Row, job: Job, copy: Copy) -> bool:
-    """Not if it has expired, or was served with RETRY 0: then it is deleted from the journal, as
-    what is acknowledged is in the original's format."""
+    """Not if it has expired, or was served with RETRY 0: then it is deleted from the journal, like
+    acknowledged jobs in the original's format."""
     if copy.is_acked and case.obligations.has_original_file:
         return False
     if copy.is_dummy:
@@ -233,8 +232,8 @@ def _is_over_by_wall(row: Row, job: Job, copy: Copy) -> bool:
 
 
 def _is_over_here(case: Case, row: Row, copy: Copy) -> bool:
-    """Is the time over that its node knew to be left of a dead or redriven job, maybe because its
-    wall clock was set forward? Another node may have redriven it since."""
+    """Has the remaining time of a dead or redriven job passed according to its node, maybe because
+    its wall clock was set forward? Another node may have redriven the job since."""
     if copy.left_since == NEVER:
         return False
     until = copy.left_since + case.obligations.shortest(copy.left * MILLI) - SECOND
@@ -242,7 +241,7 @@ def _is_over_here(case: Case, row: Row, copy: Copy) -> bool:
 
 
 def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None:
-    """S15: a job that was dead, or had been redriven, is so again."""
+    """S15: a job that was dead, or had been redriven, is restored in that state."""
     if before.state == ALIVE or copy.is_acked:
         return
     case.check("S15")
@@ -257,12 +256,12 @@ def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> No
 
 
 def _judge_return(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """S15: a job that the node had confirmed to be over is pending there."""
+    """S15: a job whose end the node had confirmed is pending there."""
     ended_at = job.end_reported.get(row.node)
     if ended_at is None or copy.is_acked or copy.is_dummy:
         return
     if copy.state != ALIVE and not job.is_at_least_once:
-        # It was handed out, buried, and maybe redriven.
+        # It was delivered, became dead, and may have been redriven.
         return
     del job.end_reported[row.node]
     case.check("S15")
@@ -299,7 +298,7 @@ def _judge_ack(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None
 
 
 def must_survive(case: Case, node: str, confirmed_at: int) -> bool:
-    """Must what the node confirmed then have survived its last crash?"""
+    """Must a change that the node confirmed at this time have survived its last crash?"""
     crash = case.world.crashes[node]
     if crash.cause != "power" or case.obligations.fsync == "always":
         return True
@@ -310,7 +309,7 @@ def must_survive(case: Case, node: str, confirmed_at: int) -> bool:
 
 
 def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
-    """May the journal have lost what was recorded at that time, and of which nobody was told?"""
+    """May the journal have lost an unconfirmed change that was recorded at this time?"""
     crash = case.world.crashes.get(node)
     if since is None or crash is None or case.is_live:
         return True
@@ -318,7 +317,8 @@ def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
 
 
 def _may_be_unwritten(case: Case, crash: Row, since: Micros) -> bool:
-    """Was it not on the disk when the process ended so, for all that anybody had heard?"""
+    """Could it have been missing on disk when the process ended in this way, as far as any
+    confirmation shows?"""
     world, ours = case.world, case.obligations
     if world.was_mute(crash.node, since, crash.time) or crash.cause not in {"power", "kill"}:
         return True

@@ -1,8 +1,8 @@
 """Obligations of a plan: options of jobs, periods and bounds (docs/guarantees.md, "Terms").
 
-All are true time, in microseconds. Each is chosen in favour of the node: a period is as short as on
-the fastest clock where nothing may happen before its end, and as long as on the slowest clock where
-something must have happened by then.
+All are in microseconds of true time. Each is chosen in favour of the node: a period before whose
+end nothing may happen is measured by the fastest clock, and one by whose end something must have
+happened by the slowest clock.
 """
 
 from typing import Any, Final
@@ -18,28 +18,28 @@ SECOND: Final[Micros] = 1_000_000
 MILLI: Final[Micros] = 1_000
 
 DESYNC: Final[Micros] = 250 * MILLI
-"""Requeue times are spread by up to so much either way."""
+"""Requeue times are spread by up to this much in either direction."""
 GRAIN: Final[Micros] = 10 * MILLI
 """Timers are up to eight milliseconds late, and clocks are read in whole milliseconds."""
 DISCOVERY: Final[Micros] = 35 * SECOND
 """The longest pause between two broadcasts of NEEDJOBS, and the time for which a node that has
-imported jobs itself gives none."""
+imported jobs sends none."""
 GOSSIP_ROUND: Final[Micros] = 1 * SECOND
-"""Every node pings another one so often."""
+"""The interval at which every node pings another one."""
 RECONNECT_STEPS: Final = 6
 GC_WAIT: Final[Micros] = 180 * SECOND
 """The longest pause between two attempts to collect an acknowledged job."""
 BREAKS_AFTER: Final[Micros] = 16 * SECOND
-"""How long a connection or a dial may take to find out that there was a cut."""
+"""How long a connection or a dial may take to detect a cut."""
 TAKE_OVER: Final[Micros] = 15 * SECOND
 """How long a holder leaves the repair of copies to the one before it in order."""
 REPAIR_PASS: Final[Micros] = 40 * SECOND
 """The longest time from one pass over all jobs to the end of the next."""
 TRANSFER: Final[Micros] = 400 * MILLI
-"""The longest time for each job to move to the consumers' node: five to a request."""
+"""The longest time for each job to move to the consumers' node: five per request."""
 
 WRITE: Final[Micros] = 200
-"""A write, and what is rounded."""
+"""A write, and rounding."""
 DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300
 
@@ -49,14 +49,14 @@ class Options:
     """The options of an ADDJOB, from the row of its invocation, with defaults filled in."""
 
     replicate: int
-    """The default is that of a node that knows the whole cluster."""
+    """The default of a node that knows the whole cluster."""
     sync: int
-    """How many copies there were at least when ADDJOB was answered."""
+    """The minimum number of copies at the reply to ADDJOB."""
     retry: Micros
     ttl: Micros
     delay: Micros = 0
     timeout: Micros = 0
-    """0 is for ever."""
+    """0 is never."""
     is_async: bool = False
     maxlen: int | None = None
     priority: int = 0
@@ -70,21 +70,21 @@ class Options:
     backoff: Micros = 0
     max_backoff: Micros = 0
     body: str | None = None
-    """None where the trace has none."""
+    """None if the trace has none."""
     is_default: bool = False
-    """REPLICATE was not given."""
+    """There was no REPLICATE."""
     has_ours: bool = False
-    """It has an option that the original does not have."""
+    """It has an option that the original lacks."""
 
 
 _OURS: Final = [each.text.lower() for each in OPTIONS if each.is_ours and not each.needs]
-"""Options beside which RETRY may be long."""
+"""Options with which RETRY may be long."""
 
 
 def read_options(detail: str, nodes: int, *, replicate: int = 3, sync: int = 0) -> Options:
     """The options of an ``add.invoke`` row: ``timeout=100 replicate=3 … async body=…``.
 
-    A live node writes them as the client did: ``100 REPLICATE 3 … ASYNC``. `replicate` and `sync`
+    A live node writes them as its client did: ``100 REPLICATE 3 … ASYNC``. `replicate` and `sync`
     are the nodes' `default-replicate` and `default-sync`.
     """
     words, has_body, body = detail.partition("body=")
@@ -159,7 +159,7 @@ def _whole(values: dict[str, str], name: str) -> int | None:
 
 
 def _micros(values: dict[str, str], name: str) -> Micros:
-    """Of seconds, with or without decimals; 0 if there are none."""
+    """Microseconds, from seconds with or without decimals; 0 for none."""
     value = values.get(name, "")
     return round(float(value) * SECOND) if _is_number(value) else 0
 
@@ -175,7 +175,7 @@ def dummy_life(job_id: str) -> Micros:
 
 
 def is_at_least_once(job_id: str) -> bool:
-    """What the id says: the field of minutes is odd. Ids of tests that have none are."""
+    """By the id: the field of minutes is odd. Ids of tests without that field count as odd."""
     return bool(_minutes(job_id) & 1) if job_id.startswith("D-") else True
 
 
@@ -193,15 +193,15 @@ class Obligations:
     nodes: int
     is_stream: bool
     rho: float
-    """How far any clock's rate is from true time at most."""
+    """The greatest deviation of a clock's rate from true time."""
     latency: Micros
-    """How long a message takes at most while nothing is wrong."""
+    """The longest transit of a message without faults."""
     has_tail: bool
-    """Some messages are so slow that nodes may give links up."""
+    """Some messages are so slow that nodes may close links."""
     node_timeout: Micros
     has_lease: bool
     repair_after: Micros
-    """Until a failing holder counts as gone for good; 0 is for ever."""
+    """How long until a failing holder counts as lost permanently; 0 is never."""
     has_limit: bool
     """Nodes may be short of memory (`maxmemory`)."""
     memory: int
@@ -212,10 +212,10 @@ class Obligations:
     fsync: str
     """`appendfsync`."""
     write: Micros
-    """How long a journal may take until it has written what has just happened: one write and sync
-    that are under way, and its own write."""
+    """How long a journal may take to write a new change: one write and sync in progress, and its
+    own write."""
     sync: Micros
-    """How long a disk takes to sync at most."""
+    """The longest sync of a disk."""
     default_replicate: int
     default_sync: int
     can_step: bool
@@ -223,44 +223,44 @@ class Obligations:
     differs: bool
     """Wall clocks differ, from the start or because they jump."""
     has_original_file: bool
-    """There are journals in the original's format, which has only the creator's time, and no place
-    for extensions of jobs."""
+    """There are journals in the original's format, which has only the creator's time, and no
+    extensions of jobs."""
     has_queues: bool
-    """The journals have what is queued (`aof-queues`)."""
+    """The journals record queues (`aof-queues`)."""
     grace: Micros
     """`tied-grace`."""
     dead_life: Micros
     """`dead-letter-ttl`."""
     has_tokens: bool
-    """Workers ask WITHMETA; those that are in no plan may."""
+    """Workers use WITHMETA; workers outside of a plan may."""
     has_held: bool = False
-    """Workers may ask HELD."""
+    """Workers may use HELD."""
     no_processor: Micros = 0
-    """How long a process may get no processor; only in real time."""
+    """How long a process may wait for the processor; only in real time."""
     capabilities: int = CAPABILITIES
-    """What all versions of nodes have."""
+    """The capabilities of all versions of nodes."""
 
     @property
     def send_delay(self) -> Micros:
-        """How long after a row a node that keeps a journal may say what the row tells."""
+        """How long after a row a node with a journal may report the event of the row."""
         return self.write + self.sync if self.has_disk else 0
 
     @property
     def spread_delay(self) -> Micros:
-        """How long after a row, while nothing is wrong, another node may not know what it tells."""
+        """How long after a row, without faults, another node may not know the event of the row."""
         return self.latency + self.send_delay
 
     @property
     def reconnect(self) -> Micros:
-        """How long after a cut, or a start, links may still be down: dead ones have to be noticed
-        first, and dials to a place that is not there take their time."""
+        """How long after a cut, or a start, links may still be down: dead ones must be detected
+        first, and dials to unreachable addresses time out."""
         return self.longest(self.node_timeout) + BREAKS_AFTER
 
     @property
     def reconnect_late(self) -> Micros:
         """How much longer that may take in real time, where each step may wait for a processor:
-        heartbeat, dial, accept, PING, PONG and the look at the result. Once an answer may be too
-        late, so that the node closes the link and begins anew."""
+        heartbeat, dial, accept, PING, PONG and the check of the result. One answer may be too late,
+        so that the node closes the link and dials again."""
         if not self.no_processor:
             return 0
         return self.node_timeout + 2 * RECONNECT_STEPS * self.no_processor
@@ -272,21 +272,21 @@ class Obligations:
 
     @property
     def introduction(self) -> Micros:
-        """How long after a start under a new name some may not know it yet, while nothing is in
-        their way: one round of gossip to learn of it, one to call, three messages of handshake.
-        Where links lose messages at random, or nodes give links up because some messages are slow,
-        it may have to be given up and begun anew."""
+        """How long after a start under a new name some nodes may not know it yet, without faults:
+        one round of gossip to learn it, one to dial, three messages of handshake. If links lose
+        messages at random, or nodes close links because of slow messages, the handshake may have to
+        be repeated."""
         again = 0 if self.is_stream and not self.has_tail else self.node_timeout
         return self.longest(2 * GOSSIP_ROUND + again) + 3 * self.latency
 
     @property
     def collection(self) -> Micros:
-        """G: how long the copies of an acknowledged job may take to go."""
+        """G: how long the copies of an acknowledged job may remain."""
         return self.longest(GC_WAIT + DESYNC) + self.reconnect + 4 * self.latency
 
     @property
     def repair(self) -> Micros:
-        """How long after the heal copies on nodes that are gone for good may be missing."""
+        """How long after the heal copies of permanently lost nodes may be missing."""
         passes = 2 * REPAIR_PASS + (self.nodes - 1) * TAKE_OVER
         return self.longest(self.repair_after + passes) + self.reconnect + 4 * self.latency
 
@@ -299,11 +299,11 @@ class Obligations:
         return int(period / (1 - self.rho)) + GRAIN
 
     def lease(self, retry: Micros) -> Micros:
-        """How soon after a delivery the job may be queued again, at the earliest."""
+        """The earliest time after a delivery at which the job may be requeued."""
         return self.shortest(retry - DESYNC)
 
     def delivery(self, retry: Micros) -> Micros:
-        """B without delay, polls and backlog: how long a job may take to come (again)."""
+        """B without delay, polls and backlog: how long a delivery or redelivery may take."""
         return (
             self.longest(retry + DESYNC)
             + self.longest(DISCOVERY)
@@ -357,5 +357,5 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
 
 
 def backlog(jobs: int, work: Micros, workers: int) -> Micros:
-    """How long `jobs` take that all wait for the same workers."""
+    """How long `jobs` take if all of them wait for the same workers."""
     return jobs * (work + TRANSFER) // max(workers, 1)

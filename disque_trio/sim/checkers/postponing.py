@@ -1,10 +1,10 @@
-"""NACK and RELEASE with a delay: nobody queues the job before the wait is over (S6,
+"""NACK and RELEASE with a delay: no node enqueues the job before the delay ends (S6,
 docs/guarantees.md).
 
-A node knows of a wait if the NACK was there, or if it has been told. Others may queue the job
-early, if a message was lost, was late, or could not be sent. But nobody that knows may leave a
-warning (WILLQUEUE) of another unanswered. A client that wants the job queued, or goes on working,
-ends the wait.
+A node knows a delay if it received the NACK, or a message about it. Other nodes may enqueue the job
+early if a message was lost, was late, or could not be sent. But a node that knows the delay must
+answer the WILLQUEUE of another node. A client that enqueues the job, or continues to work on it,
+ends the delay.
 """
 
 from typing import Final
@@ -23,16 +23,16 @@ from disque_trio.tracing.rows import Row
 _BY_ITSELF: Final = (
     "first", "delay-over", "retry", "backed-off", "untied", "unbegun", "loaded", "followed",
 )  # fmt: skip
-"""Causes of a queueing that nobody asked for."""
+"""Causes of an enqueuing that no client requested."""
 _GIVEN_BACK: Final = ("nack", "release")
 _ENDS: Final = ("enqueue", "release", "nack", "enqueue-message")
 _UNANSWERED: Final = "working.unknown"
 LATEST: Final[Micros] = (MARGIN + 500) * MILLI
-"""How much later than the node of the NACK the last of the others queues the job."""
+"""The longest time after the node of the NACK at which another node enqueues the job."""
 
 
 def on_postpone(case: Case, row: Row, job: Job) -> None:
-    """A NACK or RELEASE lets the job wait: on its node, or on one that is told."""
+    """A NACK or RELEASE delays the job: at its node, or at one that receives POSTPONED."""
     is_here = row.cause in _GIVEN_BACK
     wait = number(row.detail, "wait") * MILLI
     copy = job.copies.get(row.node)
@@ -45,7 +45,7 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
         job.wait = Wait(row.time, row.node, until, dict.fromkeys(unlinked))
         asked = job.done.get((row.node, _UNANSWERED), FOREVER)
         if case.world.is_stopped(row.node, asked, row.time):
-            # What came while it was stopped is done afterwards, in any order.
+            # Messages that arrived while it was stopped are handled afterwards, in any order.
             job.wait.ended[row.node] = FOREVER
     else:
         case.mark("nack.told")
@@ -53,7 +53,7 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
         return
     copy.begin_period(row.time)
     if job.wait is not None and row.time + case.obligations.longest(wait) >= job.wait.until:
-        # Otherwise it was told of an earlier NACK.
+        # Otherwise the message was about an earlier NACK.
         copy.postponed_at = row.time
     if row.cause == "nack":
         copy.counted = (copy.counted[0] + 1, copy.counted[1])
@@ -61,7 +61,7 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S6: the job is queued."""
+    """S6: the job is enqueued."""
     wait = job.wait
     if wait is None:
         return
@@ -89,7 +89,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def _judge_second(case: Case, row: Row, job: Job, copy: Copy | None, wait: Wait) -> None:
-    """S6: a NACK or RELEASE of a job that waits, as its node knows, changes nothing."""
+    """S6: a NACK or RELEASE of a job that its node knows to be delayed changes nothing."""
     if row.cause not in _GIVEN_BACK or copy is None or not case.has_node_rows or case.is_live:
         return
     case.check("S6")
@@ -104,14 +104,14 @@ def _judge_second(case: Case, row: Row, job: Job, copy: Copy | None, wait: Wait)
 
 
 def _has_forgotten(case: Case, node: str, wait: Wait) -> bool:
-    """Has the node been started again since? It counts by the wall clock then. What it has told
-    nobody, and no client has been answered, may not have come into its journal."""
+    """Has the node restarted since? Then it measures the delay by its wall clock. Changes that it
+    confirmed neither to a node nor to a client may be missing from its journal."""
     return case.world.started_at(node) > wait.time and not _remembers(case, node, wait)
 
 
 def _remembers(case: Case, node: str, wait: Wait) -> bool:
-    """Had it answered its client, so that its journal must have the wait? A file in the original's
-    format has no place for it."""
+    """Had it answered its client, so that its journal must contain the delay? A file in the
+    original's format cannot."""
     obligations, world = case.obligations, case.world
     if node != wait.node or wait.answered_at is None:
         return False
@@ -124,13 +124,12 @@ def _remembers(case: Case, node: str, wait: Wait) -> bool:
 
 
 def _has_waited(copy: Copy, wait: Wait) -> bool:
-    """Did it wait because of another NACK? Two that end at nearly the same time are taken for
-    one."""
+    """Was it delayed by another NACK? Two delays that end at nearly the same time count as one."""
     return copy.node != wait.node and copy.postponed_at < wait.time <= copy.waits_until
 
 
 def _why(case: Case, job: Job, copy: Copy, wait: Wait) -> str:
-    """What is wrong with it; empty if the node could not know."""
+    """The violation; empty if the node could not know the delay."""
     known = _known_since(copy, wait)
     if known != NEVER and not _is_over(case, job, copy, wait, known):
         return "it was there" if copy.node == wait.node else "it had been told"
@@ -141,7 +140,7 @@ def _why(case: Case, job: Job, copy: Copy, wait: Wait) -> str:
         return "" if _is_unreachable(case, job, copy, wait) else "nobody has told it"
     has_received = announcement.got >= wait.time >= copy.since
     if has_received and not (announcement.got_at == case.now and copy.cause == "add"):
-        # One batch may bring the last copy for which ADDJOB waits, and then word of the wait.
+        # One batch may contain the last confirmation for which ADDJOB waits, and then POSTPONED.
         return "it has ignored what it was told"
     if 0 < case.now - _counted_at(job, copy, wait) < case.obligations.lease(case.retry_of(job)):
         return "it has not waited for RETRY, as it was told"
@@ -149,7 +148,7 @@ def _why(case: Case, job: Job, copy: Copy, wait: Wait) -> str:
 
 
 def _known_since(copy: Copy, wait: Wait) -> Micros:
-    """Since when it knows of the wait, as told last; NEVER if it does not."""
+    """Since when it has known the delay, by the last message; NEVER if it does not."""
     is_loaded = copy.cause == "loaded"
     if copy.postponed_at >= wait.time and (is_loaded or copy.postponed_at >= copy.since):
         return copy.postponed_at
@@ -158,8 +157,9 @@ def _known_since(copy: Copy, wait: Wait) -> Micros:
 
 
 def _is_over(case: Case, job: Job, copy: Copy, wait: Wait, known: Micros) -> bool:
-    """Has a worker gone on there since, or word of another NACK ended the wait; or has it been told
-    the NACK anew, as an original is, so that it had a whole RETRY to hear better?"""
+    """Has a worker there continued since, or has a message about another NACK ended the delay? Or
+    has the node received the NACK again in the form for original nodes, so that a full RETRY was
+    left for the correct message?"""
     if wait.ended.get(copy.node, NEVER) >= known:
         return True
     counted_at = _counted_at(job, copy, wait)
@@ -169,14 +169,15 @@ def _is_over(case: Case, job: Job, copy: Copy, wait: Wait, known: Micros) -> boo
 
 
 def _counted_at(job: Job, copy: Copy, wait: Wait) -> Micros:
-    """When it was told the NACK as an original is; NEVER if it was not."""
+    """When it received the NACK in the form for original nodes; NEVER if it did not."""
     announcement = job.announcement(wait.node, copy.node, QUEUED)
     is_counted = copy.node in wait.counted and announcement.got >= wait.time
     return announcement.got_at if is_counted and announcement.got_at >= copy.since else NEVER
 
 
 def _is_unreachable(case: Case, job: Job, copy: Copy, wait: Wait) -> bool:
-    """Did the node of the NACK not have it on its list, or no link to it, or end at once?"""
+    """Was it missing from the list of the node of the NACK, or not linked to it, or did that node
+    end immediately?"""
     world = case.world
     return (
         copy.node not in job.listed.get(wait.node, ())
@@ -192,7 +193,8 @@ def _is_unreachable(case: Case, job: Job, copy: Copy, wait: Wait) -> bool:
 
 
 def _may_be_unlinked(case: Case, node: str, peer: str) -> bool:
-    """May the node have no link to the other now, or one on which it has heard nothing yet?"""
+    """May the node have no link to the other one now, or a link on which nothing has arrived
+    yet?"""
     world, now = case.world, case.now
     since = now - case.obligations.longest(case.obligations.node_timeout)
     return (
@@ -204,7 +206,7 @@ def _may_be_unlinked(case: Case, node: str, peer: str) -> bool:
 
 
 def _unanswered(job: Job, copy: Copy, wait: Wait) -> str:
-    """Did a node that knows leave its warning without an answer?"""
+    """Did a node that knows the delay leave its WILLQUEUE unanswered?"""
     for node, time in wait.asked.get(copy.node, {}).items():
         answered_at = max(
             job.announcement(node, copy.node, sort).sent for sort in (POSTPONED, QUEUED, WORKING)
@@ -215,8 +217,9 @@ def _unanswered(job: Job, copy: Copy, wait: Wait) -> str:
 
 
 def on_queued_elsewhere(case: Case, row: Row) -> None:
-    """QUEUED has come. With a NACK without a delay it ends the wait here, though that NACK may be
-    the earlier one: of another node, or of the same one on a link that keeps no order."""
+    """A node received QUEUED. For a NACK without a delay that ends the delay here, although that
+    NACK may be the earlier one: of another node, or of the same one on a link that does not keep
+    the order."""
     job = case.jobs.get(row.job)
     wait = None if job is None else job.wait
     if wait is None or row.detail != "nack":
@@ -227,8 +230,8 @@ def on_queued_elsewhere(case: Case, row: Row) -> None:
 
 
 def after_queued(case: Case, row: Row) -> None:
-    """QUEUED is sent. With the NACK itself, and what the journal had to write first, it is for a
-    node that may not know POSTPONED, for it has said nothing yet on a new link."""
+    """QUEUED is sent. If it accompanies the NACK, after the journal's earlier writes, it is for a
+    node that may not support POSTPONED, because it has not sent anything yet on a new link."""
     job = case.jobs.get(row.job)
     wait = None if job is None else job.wait
     if wait is None or row.node != wait.node or row.detail != "nack":
@@ -238,7 +241,7 @@ def after_queued(case: Case, row: Row) -> None:
 
 
 def on_warning(case: Case, row: Row) -> None:
-    """WILLQUEUE has come to a node."""
+    """A node received WILLQUEUE."""
     job = case.jobs.get(row.job)
     wait = None if job is None else job.wait
     if job is None or wait is None or row.time >= wait.until:
@@ -255,23 +258,23 @@ def on_warning(case: Case, row: Row) -> None:
 
 
 def on_given_back_ok(_case: Case, row: Row, job: Job) -> None:
-    """Its client has been answered."""
+    """The reply to its client was sent."""
     wait = job.wait
     if wait is not None and row.node == wait.node and row.detail == "1":
         wait.answered_at = row.time
 
 
 def after_state(_case: Case, _row: Row, job: Job) -> None:
-    """It is dead, or alive again: nothing is left of the wait."""
+    """It died or was redriven: the delay has ended."""
     job.wait = None
 
 
 def on_working_ok(_case: Case, row: Row, job: Job) -> None:
-    """A worker goes on: the wait is over at its node, and stands at the others."""
+    """A worker continues: the delay ends at its node, and remains at the others."""
     if job.wait is not None:
         job.wait.ended[row.node] = row.time
 
 
 def on_working_unknown(case: Case, row: Row, job: Job) -> None:
-    """A worker wanted to go on, and has no answer."""
+    """A worker's WORKING has no reply."""
     job.done[row.node, _UNANSWERED] = case.operations.get((row.client, row.ref, row.job), row.time)

@@ -1,7 +1,8 @@
-"""Counts of snoozes (S14): how often RELEASE has let a job wait, as holders and consumers are told.
+"""Counts of snoozes (S14): how often RELEASE has delayed a job, as holders and consumers receive
+them.
 
-A node counts what it does itself, what POSTPONED tells it, and what a copy brings; it tells others
-no less; and nobody counts more than there were. A redrive begins anew.
+A node counts its own RELEASEs, those in POSTPONED, and those in copies that it receives. It reports
+no fewer to others, and no count exceeds the number of RELEASEs. A redrive resets the count.
 """
 
 from disque_trio.sim.checkers.case import Case
@@ -17,8 +18,8 @@ _NONE = (0, NEVER)
 
 
 def on_postpone(case: Case, row: Row, job: Job) -> None:
-    """S14: the node of a RELEASE counts one more; that of a NACK, and one that is told, what they
-    know."""
+    """S14: the node of a RELEASE counts one more; the node of a NACK, and a node that receives
+    POSTPONED, keep their counts."""
     reported = number(row.detail, "snoozes")
     if job.id not in case.snoozes and not reported and row.cause != "release":
         return
@@ -28,7 +29,7 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
     epoch = _epoch(job, row.node)
     found.totals[epoch] = found.totals.get(epoch, 0) + is_one_more
     known, since = found.known.get(row.node, _NONE)
-    # A batch may tell of several, one after the other, and its messages have all been seen.
+    # A batch may report several in order, and all of its messages have been seen.
     least = (known if since < row.time else 0) + is_one_more
     _judge(case, row, (reported, least, _most(case, found, job, row.node)))
     _learn(found, row.node, reported, row.time)
@@ -41,7 +42,7 @@ def _epoch(job: Job, node: str) -> int:
 
 
 def _most(case: Case, found: Snoozes, job: Job, node: str) -> int:
-    """How often it was snoozed at most: in calm, since it was redriven."""
+    """The maximum number of its snoozes: in calm, since it was redriven."""
     created = NEVER if job.created_at is None else job.created_at
     if not case.world.is_calm(created, case.now) or case.obligations.has_tail:
         return found.total
@@ -49,7 +50,7 @@ def _most(case: Case, found: Snoozes, job: Job, node: str) -> int:
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """S14: a record says how often; what its node knew before is gone."""
+    """S14: a record has the count, which replaces the node's earlier one."""
     reported = numbers(row.detail).get("snoozes", 0)
     found = case.snoozes.get(job.id)
     if found is None and not reported:
@@ -60,7 +61,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def after_received(case: Case, row: Row) -> None:
-    """POSTPONED has come, to a node that has the job: it counts as many from now on."""
+    """A node with the job received POSTPONED: it counts that many from now on."""
     found = case.snoozes.get(row.job)
     job = case.jobs.get(row.job)
     copy = None if job is None else job.copies.get(row.node)
@@ -71,7 +72,7 @@ def after_received(case: Case, row: Row) -> None:
 
 
 def after_sending(case: Case, row: Row) -> None:
-    """S14: POSTPONED tells all that its sender counts."""
+    """S14: POSTPONED has the full count of its sender."""
     found = case.snoozes.get(row.job)
     if found is None:
         return
@@ -81,8 +82,8 @@ def after_sending(case: Case, row: Row) -> None:
 
 
 def _may_be_older(case: Case, row: Row, since: Micros) -> bool:
-    """May the message have been made before that time? It waits for its batch, and for the journal
-    of its node."""
+    """May the message have been created before that time? It waits for its batch, and for the
+    journal of its node."""
     if not case.obligations.has_disk:
         return since == row.time and " new" not in row.detail
     return row.time - since <= case.obligations.send_delay or case.world.was_mute(
@@ -91,8 +92,8 @@ def _may_be_older(case: Case, row: Row, since: Micros) -> bool:
 
 
 def on_give(case: Case, row: Row, job: Job) -> None:
-    """A copy leaves for the queue of another node, and brings the count, unless that node keeps no
-    extensions, as far as is known here on a link that may be new."""
+    """A copy is sent to the queue of another node, with the count, unless that node keeps no
+    extensions, as far as this one knows on a link that may be new."""
     found = case.snoozes.get(job.id)
     if found is None:
         return
@@ -106,7 +107,7 @@ def on_give(case: Case, row: Row, job: Job) -> None:
 
 
 def after_queue(case: Case, row: Row, job: Job) -> None:
-    """It has come from another node, which knew the count."""
+    """It was received from another node, which knew the count."""
     found = case.snoozes.get(job.id)
     copy = job.copies.get(row.node)
     if found is None or copy is None or copy.queueing is None or row.cause != "import":
@@ -117,7 +118,7 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_state(case: Case, row: Row, job: Job) -> None:
-    """It is redriven: the count begins anew here."""
+    """It is redriven: the count is reset here."""
     found = case.snoozes.get(job.id)
     if found is not None and row.kind == "redrive":
         found.known.pop(row.node, None)
@@ -125,7 +126,7 @@ def on_state(case: Case, row: Row, job: Job) -> None:
 
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
-    """What its consumer is to be told."""
+    """The count that its consumer must receive."""
     found = case.snoozes.get(job.id)
     if found is not None and case.obligations.has_tokens:
         least = found.known.get(row.node, _NONE)[0]
@@ -134,7 +135,7 @@ def on_serve(case: Case, row: Row, job: Job) -> None:
 
 
 def on_deliver(case: Case, row: Row, job: Job, serve: Lease) -> None:
-    """S14: a consumer that asks WITHMETA is told how often, if ever."""
+    """S14: a consumer that uses WITHMETA receives the count, if it is not 0."""
     values = fields(row.detail, "body")
     if "token" not in values:
         return
@@ -149,7 +150,7 @@ def _learn(found: Snoozes, node: str, count: int, time: Micros) -> None:
 
 
 def _judge(case: Case, row: Row, count: tuple[int, int, int]) -> None:
-    """S14: what is said, of at least so many, and at most so many."""
+    """S14: compare a reported count with the least and the greatest possible one."""
     if not case.has_node_rows or case.is_live:
         return
     case.check("S14")

@@ -1,9 +1,9 @@
-"""What workers and administrators are told (S23; docs/guarantees.md).
+"""Replies to workers and administrators (S23; docs/guarantees.md).
 
-A token is refused (LOST) only if the job was given back with it, or to somebody else, and accepted
-by the node that gave it only if neither has happened there. A purge acknowledges what was
-queued, in queues for which somebody asked. WAITJOB tells how the job has ended. A tied job is
-queued again after the grace, not earlier; L8 finds one that is queued later.
+A token is refused (LOST) only if the job was returned with it, or was delivered to another client;
+its own node accepts it only if neither has happened there. A purge acknowledges jobs that were
+queued, in queues that a client purges. WAITJOB reports how the job has ended. A tied job is
+requeued after the grace period, not earlier; L8 finds one that is requeued later.
 """
 
 from disque_trio.sim.checkers import timers
@@ -17,13 +17,13 @@ from disque_trio.tracing.rows import Row
 
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
-    """Remember who has had it, where workers have tokens."""
+    """Record the clients that have had it, where workers have tokens."""
     if case.obligations.has_tokens:
         job.served.append((row.time, row.node, row.client))
 
 
 def on_deliver(case: Case, row: Row, serve: Lease) -> None:
-    """Remember to which serve the token belongs."""
+    """Record the serve to which the token belongs."""
     values = fields(row.detail, "body")
     if "token" in values:
         case.tokens[values["token"]] = (serve.time, serve.node, serve.client)
@@ -51,7 +51,7 @@ def on_give_back(case: Case, row: Row, job: Job) -> None:
 
 
 def on_give_back_ok(case: Case, row: Row, job: Job) -> None:
-    """The node of the token knows that the job is given back."""
+    """The node of the token knows that the job was returned."""
     token = case.shown.pop((row.client, row.ref, row.job), "")
     if not token or row.detail != "1":
         return
@@ -61,7 +61,8 @@ def on_give_back_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def on_working_ok(case: Case, row: Row, job: Job) -> None:
-    """S23: the job was not given back with this token, nor by the node to somebody else since."""
+    """S23: the job was not returned with this token, and the node has not delivered it to another
+    client since."""
     case.tied.get((row.client, row.node), {}).pop(row.job, None)
     token = case.shown.pop((row.client, row.ref, row.job), "")
     mine = case.tokens.get(token)
@@ -80,8 +81,8 @@ def on_working_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def _note_strange(case: Case, row: Row, job: Job, token: str) -> None:
-    """A token comes to another node than its own. Does a worker have the job from that node, later
-    than from the other?"""
+    """A node receives the token of another node. Does a worker have the job from this node, later
+    than from the other one?"""
     mine, copy = case.tokens.get(token), job.copies.get(row.node)
     if mine is None or mine[1] == row.node or copy is None or not case.obligations.has_lease:
         return
@@ -95,7 +96,7 @@ def _note_strange(case: Case, row: Row, job: Job, token: str) -> None:
 
 
 def _judge_strange(case: Case, row: Row, job: Job) -> None:
-    """S23: the node does not believe it, if nothing else has changed."""
+    """S23: the node refuses it, if nothing else has changed."""
     since = case.strange.pop((row.client, row.ref, row.job), None)
     if since is None or not case.has_node_rows:
         return
@@ -110,9 +111,9 @@ def _judge_strange(case: Case, row: Row, job: Job) -> None:
 
 
 def on_working_refused(case: Case, row: Row, job: Job) -> None:
-    """S23: a worker that has lost the job has lost it to somebody, or to itself: it has asked
-    another node for more time, which tells this one that a worker has the job from there, or a
-    NACK or RELEASE of its own has come first, on another connection."""
+    """S23: a worker that has lost the job has lost it to another one, or to itself: it sent WORKING
+    to another node, which announces to this one that a worker has the job from there; or its own
+    NACK or RELEASE arrived first, on another connection."""
     token = case.shown.pop((row.client, row.ref, row.job), "")
     mine = case.tokens.get(token)
     if row.cause != "LOST":
@@ -131,8 +132,8 @@ def on_working_refused(case: Case, row: Row, job: Job) -> None:
 
 
 def _is_held_back_elsewhere(job: Job, node: str, since: Micros) -> bool:
-    """Has a holder that holds the job back after a NACK or RELEASE told this node WORKING? It does
-    so on a new link, until it knows that this node understands POSTPONED."""
+    """Has a holder that postpones the job after a NACK or RELEASE sent WORKING to this node? It
+    does so on a new link, until it knows that this node supports POSTPONED."""
     return any(
         receiver == node
         and sort == "working"
@@ -147,8 +148,8 @@ def _is_held_back_elsewhere(job: Job, node: str, since: Micros) -> bool:
 
 
 def on_hangup(case: Case, row: Row) -> None:
-    """A consumer ends a connection: the node has to learn of it. Others of the consumer go on, and
-    what is tied to them."""
+    """A consumer closes a connection, which the node notices later. Its other connections, and the
+    jobs tied to them, are not affected."""
     tied = case.tied.get((row.client, row.node), {})
     for job_id in jobs_in(row):
         if job_id not in tied:
@@ -164,7 +165,7 @@ def on_hangup(case: Case, row: Row) -> None:
 
 
 def on_crash(case: Case, row: Row) -> None:
-    """A process ends, and its connections with it: later ones tie nothing of before."""
+    """A process ends, and its connections with it: later ones have no ties to earlier jobs."""
     for key in [key for key in case.tied if key[1] == row.node]:
         del case.tied[key]
 
@@ -174,13 +175,13 @@ def _bound(case: Case) -> Micros:
 
 
 def _judge_tie(case: Case, job: Job, node: str) -> None:
-    """S23: the node has learned of it, unless it was down or stopped, or others have the job."""
+    """S23: the node has noticed it, unless it was down or stopped, or others have the job."""
     since = job.ties_due.pop(node, None)
     copy = job.copies.get(node)
     if since is None or copy is None or not case.has_node_rows:
         return
     if copy.is_acked or copy.state[1]:
-        # A worker has told another node meanwhile how it has ended.
+        # A worker has reported the outcome to another node in the meantime.
         return
     world = case.world
     is_hindered = world.was_out(node, since, case.now) or world.is_stopped(node, since, case.now)
@@ -195,7 +196,7 @@ def _judge_tie(case: Case, job: Job, node: str) -> None:
 
 
 def finish(case: Case) -> None:
-    """The run is over."""
+    """The run has ended."""
     for job in case.jobs.values():
         if job.ended is None:
             for node in list(job.ties_due):
@@ -203,7 +204,7 @@ def finish(case: Case) -> None:
 
 
 def on_untie(case: Case, row: Row, job: Job) -> None:
-    """The connection of a worker has ended: the job is due after the grace."""
+    """The connection of a worker has ended: the job is due after the grace period."""
     case.mark("tie.ended")
     job.ties_due.pop(row.node, None)
     job.untied[row.node] = row.time
@@ -212,7 +213,7 @@ def on_untie(case: Case, row: Row, job: Job) -> None:
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S23: not before the grace is over."""
+    """S23: not before the end of the grace period."""
     _judge_tie(case, job, row.node)
     since = job.untied.pop(row.node, NEVER)
     if row.cause == "unbegun" and since == NEVER:
@@ -239,7 +240,7 @@ def on_purge_invoke(case: Case, row: Row) -> None:
 
 
 def on_purge_ok(case: Case, row: Row) -> None:
-    """It has begun, and later jobs stay. Other nodes hear of it later."""
+    """It has begun, and later jobs stay. Other nodes receive it later."""
     what = row.queue, row.kind.startswith("purge-dead")
     case.mark("purge.dead" if what[1] else "purge.used")
     purge = case.purges.get(what, {}).get((row.client, row.ref))
@@ -248,7 +249,8 @@ def on_purge_ok(case: Case, row: Row) -> None:
 
 
 def before_ack(case: Case, row: Row, job: Job) -> None:
-    """S23: what a purge acknowledges was queued until now, in a queue that somebody purges."""
+    """S23: the jobs that a purge acknowledges were queued until now, in a queue that a client
+    purges."""
     if row.cause != "purge":
         return
     case.check("S23")
@@ -269,7 +271,7 @@ def before_ack(case: Case, row: Row, job: Job) -> None:
 
 
 def on_wait_ok(case: Case, row: Row, job: Job) -> None:
-    """S23: the end of which WAITJOB tells has come."""
+    """S23: the end that WAITJOB reports has happened."""
     case.check("S23")
     end = next(iter(fields(row.detail)))
     case.mark("wait.told" if end != "None" else "wait.timeout")

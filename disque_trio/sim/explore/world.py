@@ -1,4 +1,4 @@
-"""All nodes of a scope with what is between them: what may happen next, and what follows."""
+"""The nodes of a scope and the messages between them: possible events, and the state after each."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -17,19 +17,19 @@ DIALLED: Final = 1
 UP: Final = 2
 _DOWN: Final = (-1, ())
 _BEGIN: Final[Millis] = 5_000
-"""How long nodes have to get to know each other."""
+"""How long nodes may take to discover each other."""
 
 
 @attrs.frozen
 class Action:
-    """Something that may happen next."""
+    """A possible event."""
 
     kind: str
     where: tuple[int, ...]
 
     @property
     def place(self) -> int:
-        """The only node that it concerns; -1 if there are others."""
+        """The only node that it concerns; -1 if there are several."""
         if self.kind == "deliver":
             return self.where[1]
         return self.where[1] if self.kind == "ask" else -1
@@ -37,7 +37,7 @@ class Action:
 
 @attrs.frozen
 class Script:
-    """How far a client has come."""
+    """The progress of a client through its script."""
 
     step: int = 0
     waits: bool = False
@@ -47,28 +47,28 @@ class Script:
 
 @attrs.frozen(eq=False)
 class World:
-    """One state of everything. Never changed."""
+    """One state of all nodes, clients and links. Immutable."""
 
     now: Millis
     nodes: tuple[Local, ...]
     since: tuple[Millis, ...]
-    """When each node came into its state."""
+    """When each node entered its state."""
     up: tuple[bool, ...]
     gone: tuple[bool, ...]
-    """Nodes that are lost for good."""
+    """Nodes that are lost permanently."""
     links: tuple[int, ...]
     """From each node to each."""
     cut: tuple[bool, ...]
     letters: tuple[tuple[Letter, ...], ...]
-    """On the way from each node to each."""
+    """Messages in transit from each node to each."""
     scripts: tuple[Script, ...]
     lives: tuple[Life, ...]
     late: int = 0
-    """How often a timer has run while there was something else to do."""
+    """How often a timer ran although other events were possible."""
     faults: tuple[bool, ...] = ()
     """Which faults have happened."""
     broken: str = ""
-    """What must not be, and is."""
+    """Violations."""
 
     def wants_tick(self, place: int) -> Millis:
         """When a node's next timer is due, its heartbeat included."""
@@ -82,7 +82,7 @@ class World:
 
 
 class Rules:
-    """What may happen in the worlds of a scope."""
+    """The possible events in the worlds of a scope."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -140,14 +140,14 @@ class Rules:
         return min([world.wants_tick(place) for place in running], default=FOREVER)
 
     def due_at(self, world: World, due: Millis) -> list[int]:
-        """The nodes with timers that are due then."""
+        """The nodes with timers that are due at that time."""
         running = [place for place, is_up in enumerate(world.up) if is_up]
         return [place for place in running if world.wants_tick(place) <= due]
 
-    # What may happen.
+    # Possible events.
 
     def actions(self, world: World) -> list[Action]:
-        """All that may happen, in a fixed order: messages and requests first."""
+        """All possible events, in a fixed order: messages and requests first."""
         local = [*self.deliveries(world), *self.asks(world)]
         found = [*local, *self.links(world), *self.starts(world)]
         found += self.ticks(world, is_late=bool(local))
@@ -174,7 +174,7 @@ class Rules:
                 yield Action("ask", (number, client.node))
 
     def has_waiting_script(self, world: World, place: int) -> bool:
-        """Will a client of the node ask when something has happened elsewhere?"""
+        """Does a client of the node wait for an event elsewhere before its next request?"""
         return any(
             client.node == place
             and not script.ended
@@ -203,7 +203,8 @@ class Rules:
                 yield Action("start", (place,))
 
     def ticks(self, world: World, *, is_late: bool) -> Iterator[Action]:
-        """The timers that are due first. Those of several nodes at one moment run in any order."""
+        """The timers that are due first. If several nodes have some at the same time, they run in
+        any order."""
         if is_late and world.late >= self.scope.late:
             return
         due = self.next_due(world)
@@ -234,14 +235,14 @@ class Rules:
             case _:
                 return world.up[where[0]] and world.up[where[1]]
 
-    # What follows.
+    # Successors.
 
     def apply(self, world: World, action: Action) -> World:
-        """The world after it."""
+        """The world after an event."""
         return self.change(world, action).world()
 
     def change(self, world: World, action: Action) -> "Change":
-        """The same, with what it did."""
+        """The same, with the effects of the event."""
         change = Change(self, world)
         where = action.where
         match action.kind:
@@ -265,8 +266,8 @@ class Rules:
         return change
 
     def key(self, world: World) -> tuple[int, ...]:
-        """What tells the world from others, however it was reached: the same for worlds in which
-        nodes are exchanged. Budgets and the time are no part of it."""
+        """The identity of the world, however it was reached: equal for worlds that differ only in
+        the numbering of nodes. It excludes budgets and the time."""
         orders = self.machines.orders
         if len(orders) == 1:
             return self._key(world, 0)
@@ -310,13 +311,13 @@ class Rules:
         )
 
     def is_settled(self, world: World) -> bool:
-        """Is nothing under way, and nobody about to ask?"""
+        """Is no message in transit, and no client about to send a request?"""
         return not any(self.deliveries(world)) and not any(self.asks(world))
 
-    # Words for people.
+    # Text.
 
     def text(self, world: World, action: Action) -> str:
-        """One line about what happens."""
+        """The description of an event, in one line."""
         where = action.where
         match action.kind:
             case "deliver":
@@ -342,7 +343,7 @@ class Rules:
 
 
 class _Words:
-    """The requests of the scripts, as they are sent."""
+    """The requests of the scripts, in the form in which they are sent."""
 
     def __init__(self, scope: Scope, rules: Rules) -> None:
         self._scope = scope
@@ -350,7 +351,7 @@ class _Words:
         self._names = {f"${job.name}": number for number, job in enumerate(scope.jobs)}
 
     def of(self, world: World, number: int) -> tuple[bytes, ...] | None:
-        """The next request of a client; None if it has not got what it needs for it."""
+        """The next request of a client; None if it lacks a reply that the request needs."""
         script = world.scripts[number]
         found = []
         for word in self._scope.clients[number].does[script.step]:
@@ -374,7 +375,7 @@ class _Words:
 
 
 class Change:
-    """A world that is becoming another one."""
+    """The successor of a world, under construction."""
 
     def __init__(self, rules: Rules, before: World) -> None:
         self._rules = rules
@@ -395,14 +396,14 @@ class Change:
         self.late = before.late
         self.broken = before.broken
         self.is_wide = False
-        """Did it concern more than one node?"""
+        """Did the event concern more than one node?"""
         self.got: list[tuple[int, JobId]] = []
-        """What clients that are not of the scope were given."""
+        """Replies to clients outside of the scope."""
         self.inputs: list[tuple[int, Input]] = []
-        """What the nodes were given, in order."""
+        """The inputs of the nodes, in order."""
 
     def world(self) -> World:
-        """The world that it has become."""
+        """The finished successor."""
         self.lives = judge.follow(self._rules, self)
         return World(
             now=self.now,
@@ -423,7 +424,7 @@ class Change:
     # Nodes.
 
     def give(self, place: int, kind: str, *arguments: Any) -> None:
-        """A node is given an input, and what it says is carried out."""
+        """Pass an input to a node, and carry out its output."""
         node_input = Input(kind, arguments)
         self.inputs.append((place, node_input))
         elapsed = self.now - self.since[place]
@@ -434,7 +435,7 @@ class Change:
         self.take(place, done)
 
     def take(self, place: int, done: Done) -> None:
-        """Carry out what a node says."""
+        """Carry out the output of a node."""
         self.nodes[place], self.since[place] = done.local, self.now
         for to in done.dials:
             at = place * self._count + to
@@ -463,7 +464,7 @@ class Change:
             self.links[at], self.letters[at] = NO_LINK, ()
             self.give(other, "unlinked", place, not back)
 
-    # What happens.
+    # Events.
 
     def deliver(self, one: int, other: int) -> None:
         """The first message arrives."""
@@ -496,7 +497,7 @@ class Change:
         self.scripts[number] = Script(script.step + 1, False, script.ended, got)
 
     def link(self, one: int, other: int) -> None:
-        """A dial succeeds; what was sent at once arrives, as far as it is about nodes."""
+        """A dial succeeds; messages about nodes that were sent immediately arrive."""
         self.is_wide = True
         at = one * self._count + other
         self.links[at] = UP
@@ -516,7 +517,7 @@ class Change:
             self.cut[at] = False
 
     def start(self, place: int) -> None:
-        """A node starts with what its disk has."""
+        """A node starts from its disk."""
         self.is_wide = True
         machines = self._rules.machines
         journal = machines.journal_of(self.nodes[place], place) if self._scope.journal else {}
@@ -527,7 +528,7 @@ class Change:
         self.take(place, machines.begin(place, journal, mono, settings))
 
     def tick(self, place: int, *, is_late: bool) -> None:
-        """The timer of a node runs, when it is due."""
+        """The timer of a node runs when it is due."""
         self.is_wide = True
         self.late += is_late
         self.now = self._rules.next_due(self._before)

@@ -2,7 +2,7 @@
 
 import attrs
 
-from disque_trio.sim.fault_controls import Trouble, number_of
+from disque_trio.sim.fault_controls import ActiveFault, number_of
 from disque_trio.sim.sandbox.manual_client import ManualClient
 from disque_trio.sim.scenarios.plan import Add, Fault, Micros
 from disque_trio.sim.steering import Simulation
@@ -16,7 +16,7 @@ class Begun:
     words: str
     fault: Fault
     """As a plan has it, but for how long it holds."""
-    trouble: Trouble | None
+    active: ActiveFault | None
     """None for what is over at once."""
     until: Micros | None = None
 
@@ -50,11 +50,11 @@ class Context:
         """Begin a fault. Its words."""
         return self.note(words, fault, self.sim.inject(fault))
 
-    def note(self, words: str, fault: Fault, trouble: Trouble | None = None) -> str:
+    def note(self, words: str, fault: Fault, active: ActiveFault | None = None) -> str:
         """Note a fault, which has begun. Its words."""
         now = self.sim.now
-        begun = Begun(len(self.begun) + 1, words, attrs.evolve(fault, at=now), trouble)
-        begun.until = now if trouble is None else None
+        begun = Begun(len(self.begun) + 1, words, attrs.evolve(fault, at=now), active)
+        begun.until = now if active is None else None
         self.begun.append(begun)
         return words
 
@@ -74,9 +74,9 @@ class Context:
     def end(self, *faults: Begun) -> None:
         """Undo them, the last one first: only a node that runs can be told that it stays."""
         for begun in reversed(faults):
-            assert begun.trouble is not None
+            assert begun.active is not None
             begun.until = self.sim.now
-            begun.trouble.undo()
+            begun.active.undo()
             if begun.fault.kind == "leave":
                 # The operator may not have noticed yet that its connection ended with a process.
                 self.sim.client(begun.fault.nodes[0]).ask("CLUSTER", "LEAVING", "no")

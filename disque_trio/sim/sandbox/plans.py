@@ -58,9 +58,9 @@ def _drain(context: Context, plan: Plan) -> Iterator[Consumer]:
 
 def _faults(context: Context) -> Iterator[Fault]:
     for each in context.begun:
-        if each.trouble is None or each.until != each.fault.at:
+        if each.active is None or each.until != each.fault.at:
             yield attrs.evolve(each.fault, hold=_hold(each))
 
 
 def _hold(begun: Begun) -> Micros:
-    return 0 if begun.trouble is None or begun.until is None else begun.until - begun.fault.at
+    return 0 if begun.active is None or begun.until is None else begun.until - begun.fault.at

@@ -10,7 +10,7 @@ import attrs
 
 Micros = int
 
-DEEDS: Final[dict[str, str]] = {
+HANDLER_ACTIONS: Final[dict[str, str]] = {
     "return": "returns",
     "error": "raises an ordinary error",
     "group": "raises a group of errors",
@@ -46,8 +46,8 @@ APP_FAULTS: Final[dict[str, str]] = {
 
 
 @attrs.frozen(kw_only=True)
-class Deed:
-    """What a handler does in one run: it works, and then behaves in one of the ways of `DEEDS`."""
+class HandlerAction:
+    """What a handler does in one run: it works, and then one of `HANDLER_ACTIONS`."""
 
     kind: str = "return"
     work: Micros = 0
@@ -86,7 +86,7 @@ class AppJob:
 
     number: int
     task: str
-    deeds: tuple[Deed, ...] = ()
+    actions: tuple[HandlerAction, ...] = ()
     """By run, the first begun first; the runs after these return."""
     key: str = ""
     delay_s: float = 0.0

@@ -18,7 +18,7 @@ from disque_trio.sim.scenarios.apps import (
     AppJob,
     AppsPlan,
     AppTask,
-    Deed,
+    HandlerAction,
     Micros,
 )
 from disque_trio.sim.scenarios.apps_spec import AppFaultSpec, AppsSpec
@@ -39,7 +39,7 @@ def draw(spec: AppsSpec, seed: int, nodes: int, chaos: Micros) -> AppsPlan:
         AppCron(task=f"tick{number}", every_s=rng.randint(3, 15))
         for number in range(1, spec.crons.draw_int(rng) + 1)
     )
-    deeds = _kept(spec.deeds, rng)
+    actions = _kept(spec.actions, rng)
     processes = (
         [f"w{number}" for number in range(1, workers + 1)],
         [f"p{number}" for number in range(1, producers + 1)],
@@ -47,7 +47,7 @@ def draw(spec: AppsSpec, seed: int, nodes: int, chaos: Micros) -> AppsPlan:
     calls = [
         call
         for number in range(1, producers + 1)
-        for call in _Producer(spec, tasks, deeds, number, chaos, seed).calls()
+        for call in _Producer(spec, tasks, actions, number, chaos, seed).calls()
     ]
     return AppsPlan(
         tasks=(*tasks, *(_tick(cron) for cron in crons)),
@@ -113,7 +113,7 @@ class _Producer:
 
     spec: AppsSpec
     tasks: Sequence[AppTask]
-    deeds: _WEIGHTED
+    actions: _WEIGHTED
     number: int
     chaos: Micros
     seed: int
@@ -168,17 +168,17 @@ class _Producer:
         spec, rng = self.spec, self.rng
         is_calm = rng.random() < spec.calm.draw(rng)
         runs = 0 if is_calm else spec.runs.draw_int(rng)
-        deeds = [self._deed(_one(self.deeds, rng), task) for _ in range(runs)]
+        actions = [self._action(_one(self.actions, rng), task) for _ in range(runs)]
         is_delayed = not is_later and rng.random() < spec.delayed.draw(rng)
         return AppJob(
             number=0,
             task=task.name,
-            deeds=(*deeds, self._deed("return", task)),
+            actions=(*actions, self._action("return", task)),
             key=f"k{rng.randint(1, 3)}" if task.conflict and not is_later else "",
             delay_s=round(rng.uniform(0.1, 5), 1) if is_delayed else 0.0,
         )
 
-    def _deed(self, kind: str, task: AppTask) -> Deed:
+    def _action(self, kind: str, task: AppTask) -> HandlerAction:
         rng = self.rng
         if kind in ("late", "stubborn") and task.timeout_s is None:
             kind = "error"
@@ -188,7 +188,7 @@ class _Producer:
         if kind in ("late", "stubborn") and task.timeout_s is not None:
             work = int((task.timeout_s + rng.uniform(0.5, 3)) * _SECOND)
         after = rng.uniform(2, 2.0 * task.lease_s) if kind == "block" else rng.uniform(0.2, 6)
-        return Deed(kind=kind, work=work, after_s=round(after, 2))
+        return HandlerAction(kind=kind, work=work, after_s=round(after, 2))
 
 
 def _numbered(calls: Sequence[AppCall]) -> Iterator[AppCall]:

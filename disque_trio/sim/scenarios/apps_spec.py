@@ -2,7 +2,7 @@
 
 import attrs
 
-from disque_trio.sim.scenarios.apps import APP_FAULTS, DEEDS, POLICIES
+from disque_trio.sim.scenarios.apps import APP_FAULTS, HANDLER_ACTIONS, POLICIES
 from disque_trio.sim.scenarios.ranges import Range
 from disque_trio.sim.scenarios.schema import array_of, key, table
 from disque_trio.sim.scenarios.value_types import (
@@ -54,8 +54,11 @@ class AppsSpec:
         "with `then`), `flow`",
         default={"single": 1},
     )
-    deeds: tuple[tuple[str, Range], ...] = key(
-        weights(tuple(DEEDS)), "how handlers behave in a run", default={"return": 1}
+    actions: tuple[tuple[str, Range], ...] = key(
+        weights(tuple(HANDLER_ACTIONS)),
+        "how handlers behave in a run",
+        default={"return": 1},
+        former="deeds",
     )
     calm: Range = key(SHARE, "chance that a job only returns", default=0.5)
     runs: Range = key(whole(1, 99), "in how many runs a job may do something else", default="1..3")

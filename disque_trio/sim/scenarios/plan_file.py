@@ -17,6 +17,8 @@ from disque_trio.statemachine.knobs import KNOBS
 VERSION: Final = 1
 _VERSION_KEY: Final = "plan"
 _NOTE_KEY: Final = "note"
+_RENAMED: Final = {"deeds": "actions"}
+"""Keys of plans of earlier releases, and what they are called now."""
 _NAMES: Final = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 _LEAST: Final = {knob.name: knob.least for knob in KNOBS}
 
@@ -85,6 +87,7 @@ def _record(kind: type, value: Any, place: str) -> Any:
         raise PlanError(f"{place}: {json.dumps(value)} is not an object")
     types = get_type_hints(kind)
     known = {field.name: field for field in attrs.fields(kind)}
+    value = {name if name in known else _RENAMED.get(name, name): value[name] for name in value}
     for name in value:
         if name not in known:
             raise PlanError(f"{place}: unknown key '{name}'; known are {', '.join(known)}")

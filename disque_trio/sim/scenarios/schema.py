@@ -19,6 +19,7 @@ KIND: Final = "kind"
 ABOUT: Final = "about"
 NAME: Final = "name"
 DEFAULT: Final = "default"
+FORMER: Final = "former"
 
 
 class WrongValueError(Exception):
@@ -90,12 +91,15 @@ def shown(value: Any) -> str:
 _REQUIRED: Final = object()
 
 
-def key(kind: Kind[_Value], about: str, *, default: Any = _REQUIRED, name: str = "") -> Any:
+def key(
+    kind: Kind[_Value], about: str, *, default: Any = _REQUIRED, name: str = "", former: str = ""
+) -> Any:
     """A field of a record: the key `name` (or the field's own name) of its table.
 
-    `default` is spelled as in a file; None is no value at all.
+    `default` is spelled as in a file; None is no value at all. Files of earlier releases may have
+    the key under its `former` name.
     """
-    metadata = {KIND: kind, ABOUT: about, NAME: name, DEFAULT: default}
+    metadata = {KIND: kind, ABOUT: about, NAME: name, DEFAULT: default, FORMER: former}
     if default is _REQUIRED:
         return attrs.field(metadata=metadata)
     value = None if default is None else kind.take(default, Spot((name,), []))
@@ -111,6 +115,7 @@ class Key:
     kind: Kind[Any]
     about: str
     default: Any
+    former: str
 
     @property
     def is_required(self) -> bool:
@@ -134,6 +139,7 @@ def keys(record: type) -> list[Key]:
             kind=field.metadata[KIND],
             about=field.metadata[ABOUT],
             default=field.metadata[DEFAULT],
+            former=field.metadata[FORMER],
         )
         for field in attrs.fields(record)
     ]
@@ -145,16 +151,21 @@ def read_record(record: type[_Record], value: Any, spot: Spot) -> _Record:
         spot.wrong(f"{spot.name} = {shown(value)} is not a table")
         raise WrongValueError
     known = {each.name: each for each in keys(record)}
+    former = {each.former: each.name for each in known.values() if each.former}
     is_well = True
     for name in value:
-        if name not in known:
+        if former.get(name) in value:  # one of them is from a base
+            spot.inside(name).wrong(f"'{name}' is called '{former[name]}' now")
+            is_well = False
+        elif name not in known and name not in former:
             spot.inside(name).wrong(f"unknown key '{name}'{advice(name, list(known))}")
             is_well = False
     found: dict[str, Any] = {}
     for name, each in known.items():
-        if name in value:
+        place = name if name in value else each.former
+        if place in value:
             try:
-                found[each.field] = each.kind.take(value[name], spot.inside(name))
+                found[each.field] = each.kind.take(value[place], spot.inside(place))
             except WrongValueError:
                 is_well = False
         elif each.is_required:

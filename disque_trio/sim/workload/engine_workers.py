@@ -39,7 +39,7 @@ ABORT: Final[Micros] = 500 * MILLI
 """How long such a worker takes to stop in order."""
 _STUBBORN: Final = 0.2
 """The share of handlers that run on when they are cancelled."""
-_LAST_WORDS: Final[Micros] = 50 * MILLI
+_GRACE: Final[Micros] = 50 * MILLI
 """How long the others take to end."""
 _OUTCOMES: Final[dict[str, Outcome]] = {
     "ackjob": Done(),
@@ -248,7 +248,7 @@ class EngineWorker:
         self._write_row("run.cancel", handler.id, handler.queue, cancel.why.name.lower())
         if handler.ends_at == NEVER or self._rng.random() >= _STUBBORN:
             handler.way = "none"
-            handler.ends_at = min(handler.ends_at, now + self._between((0, _LAST_WORDS)))
+            handler.ends_at = min(handler.ends_at, now + self._between((0, _GRACE)))
 
     def _end(self, now: Micros, engine: Engine, handler: Handler) -> None:
         if handler.way == "die":

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from disque_trio.sim.scenarios.apps import Deed
+from disque_trio.sim.scenarios.apps import HandlerAction
 from disque_trio.testing.apps.run_state import RunState
 from disque_trio.worker.context import Job, current_job
 from disque_trio.worker.exceptions import Cancel, Dead, Retry, Snooze
@@ -51,11 +51,11 @@ class MuteError(Exception):
         raise PlannedError("no text")
 
 
-_ERRORS: Final[dict[str, Callable[[Deed], BaseException]]] = {
+_ERRORS: Final[dict[str, Callable[[HandlerAction], BaseException]]] = {
     "error": lambda _: PlannedError("as planned"),
     "group": lambda _: ExceptionGroup("two", [PlannedError("one"), ValueError("other")]),
-    "retry": lambda deed: Retry(deed.after_s),
-    "snooze": lambda deed: Snooze(deed.after_s),
+    "retry": lambda action: Retry(action.after_s),
+    "snooze": lambda action: Snooze(action.after_s),
     "dead": lambda _: Dead("as planned"),
     "cancel": lambda _: Cancel("as planned"),
     "cancelled": lambda _: asyncio.CancelledError(),
@@ -67,46 +67,46 @@ _ERRORS: Final[dict[str, Callable[[Deed], BaseException]]] = {
 }
 
 
-def outcome_of(deed: Deed, number: int) -> object:
+def outcome_of(action: HandlerAction, number: int) -> object:
     """What a run returns that has worked. Raises what its plan says."""
-    make = _ERRORS.get(deed.kind)
+    make = _ERRORS.get(action.kind)
     if make is not None:
-        raise make(deed)
-    return object() if deed.kind == "unencodable" else number
+        raise make(action)
+    return object() if action.kind == "unencodable" else number
 
 
 async def perform(number: int) -> object:
     """Run a job, in the event loop."""
     process, job = process_here.get(), current_job()
-    deed = _begin(process, job, number)
+    action = _begin(process, job, number)
     try:
-        await trio.sleep(deed.work / SECOND)
+        await trio.sleep(action.work / SECOND)
     except trio.Cancelled:
-        if deed.kind == "stubborn":
+        if action.kind == "stubborn":
             with trio.CancelScope(shield=True):
-                await trio.sleep(deed.after_s)
-            _say(process, job, number, deed)
-            return outcome_of(deed, number)
+                await trio.sleep(action.after_s)
+            _record(process, job, number, action)
+            return outcome_of(action, number)
         raise
-    _say(process, job, number, deed)
-    if deed.kind == "kill":
+    _record(process, job, number, action)
+    if action.kind == "kill":
         process.die()
         await trio.sleep_forever()
-    if deed.kind == "block":
-        process.block(deed.after_s)
+    if action.kind == "block":
+        process.block(action.after_s)
         await trio.sleep(0)
-    return outcome_of(deed, number)
+    return outcome_of(action, number)
 
 
-def _begin(process: HandlerProcess, job: Job[Any], number: int) -> Deed:
+def _begin(process: HandlerProcess, job: Job[Any], number: int) -> HandlerAction:
     state = process.state
-    deed = state.deed(number)
+    action = state.next_action(number)
     state.row(
         "begin",
         process.name,
         job=job.id,
         queue=job.queue,
-        cause=deed.kind,
+        cause=action.kind,
         ref=number,
         task=job.task,
         attempt=job.attempt,
@@ -115,11 +115,11 @@ def _begin(process: HandlerProcess, job: Job[Any], number: int) -> Deed:
         interrupted=job.interrupted,
         key=job.key or "",
     )
-    return deed
+    return action
 
 
-def _say(process: HandlerProcess, job: Job[Any], number: int, deed: Deed) -> None:
-    process.state.row("deed", process.name, job=job.id, cause=deed.kind, ref=number)
+def _record(process: HandlerProcess, job: Job[Any], number: int, action: HandlerAction) -> None:
+    process.state.row("action", process.name, job=job.id, cause=action.kind, ref=number)
 
 
 # What is declared. The first argument of a later step of a chain is what the step before returned.
@@ -177,15 +177,15 @@ class SimulatedThreads:
 
 async def _in_thread(number: int) -> object:
     process, job = process_here.get(), current_job()
-    deed = _begin(process, job, number)
-    await trio.sleep(deed.work / SECOND)
-    _say(process, job, number, deed)
-    if deed.kind == "kill":
+    action = _begin(process, job, number)
+    await trio.sleep(action.work / SECOND)
+    _record(process, job, number, action)
+    if action.kind == "kill":
         process.die()
         await trio.sleep(0)
-    elif deed.kind in ("block", "stubborn"):
-        await trio.sleep(deed.after_s)
-    return outcome_of(deed, number)
+    elif action.kind in ("block", "stubborn"):
+        await trio.sleep(action.after_s)
+    return outcome_of(action, number)
 
 
 class SimulatedProcesses:
@@ -197,22 +197,22 @@ class SimulatedProcesses:
         """The result of the function."""
         number, process, job = args[-1], process_here.get(), current_job()
         _note_ends(args[0], number)
-        deed = _begin(process, job, number)
-        await trio.sleep(deed.work / SECOND)
-        _say(process, job, number, deed)
-        if deed.kind == "kill":
+        action = _begin(process, job, number)
+        await trio.sleep(action.work / SECOND)
+        _record(process, job, number, action)
+        if action.kind == "kill":
             raise WorkerDiedError("SIGKILL")
-        if deed.kind == "block":
-            await trio.sleep(deed.after_s)
-        result = pickle.loads(answer(_outcome(deed, number))[LENGTH:])
+        if action.kind == "block":
+            await trio.sleep(action.after_s)
+        result = pickle.loads(answer(_outcome(action, number))[LENGTH:])
         if isinstance(result, Raised):
             raise result.error()
         return result.value
 
 
-def _outcome(deed: Deed, number: int) -> Result | BaseException:
+def _outcome(action: HandlerAction, number: int) -> Result | BaseException:
     try:
-        return Result(outcome_of(deed, number))
+        return Result(outcome_of(action, number))
     except BaseException as error:
         return error
 

@@ -9,12 +9,12 @@ import trio
 
 from disque_trio.client.address import Cluster
 from disque_trio.sim.engines.heap.run import Run
-from disque_trio.sim.scenarios.apps import AppJob, AppsPlan, AppTask, Deed
+from disque_trio.sim.scenarios.apps import AppJob, AppsPlan, AppTask, HandlerAction
 from disque_trio.testing.simulated.clock import ScenarioEngine
 
 MOST_RUNS: Final = 60
 """After so many runs of a job its handlers return, so that a run ends whatever goes wrong."""
-_RETURN: Final = Deed()
+_RETURN: Final = HandlerAction()
 
 
 @attrs.define(eq=False)
@@ -72,15 +72,15 @@ class RunState:
 
         self.nursery.start_soon(wait)
 
-    def deed(self, number: int) -> Deed:
+    def next_action(self, number: int) -> HandlerAction:
         """What the next run of a job does."""
         self.begins[number] += 1
         self.runs += self.begins[number] <= MOST_RUNS
         job = self.jobs.get(number)
         place = self.begins[number] - 1
-        if job is None or place >= min(len(job.deeds), MOST_RUNS):
-            return job.deeds[-1] if job and job.deeds and place < MOST_RUNS else _RETURN
-        found = job.deeds[place]
+        if job is None or place >= min(len(job.actions), MOST_RUNS):
+            return job.actions[-1] if job and job.actions and place < MOST_RUNS else _RETURN
+        found = job.actions[place]
         if self.is_calm and found.kind in ("kill", "block"):
             return attrs.evolve(found, kind="error")
         return found

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from disque_trio.sim.fault_controls import Trouble
+from disque_trio.sim.fault_controls import ActiveFault
 from disque_trio.sim.random_streams import stream
 from disque_trio.testing.simulated.cluster import Cluster
 
@@ -28,11 +28,11 @@ async def chaos(cluster: Cluster, seconds: float) -> None:
             await trio.sleep(rng.uniform(0, GAP_S))
 
 
-def _fault(cluster: Cluster, rng: random.Random, victim: str) -> Trouble:
+def _fault(cluster: Cluster, rng: random.Random, victim: str) -> ActiveFault:
     nodes = [f"n{number}" for number in range(1, cluster.plan.nodes + 1)]
     workers = list(cluster.workers)
     node, worker = rng.choice(nodes), rng.choice(workers or ["story"])
-    faults: list[Callable[[], Trouble]] = [
+    faults: list[Callable[[], ActiveFault]] = [
         lambda: cluster.crash(victim),
         lambda: cluster.pause(node),
         lambda: cluster.isolate(worker),
@@ -44,7 +44,7 @@ def _fault(cluster: Cluster, rng: random.Random, victim: str) -> Trouble:
     return rng.choice(faults)()
 
 
-def _split(cluster: Cluster, rng: random.Random, names: list[str]) -> Trouble:
+def _split(cluster: Cluster, rng: random.Random, names: list[str]) -> ActiveFault:
     """Two halves, of nodes and workers."""
     one = [name for name in names if rng.random() < 0.5]
     return cluster.partition(one, [name for name in names if name not in one])

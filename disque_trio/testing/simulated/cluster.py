@@ -10,7 +10,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.address import Cluster as Addresses
 from disque_trio.sim.engines.heap.fault_actions import FaultActions
 from disque_trio.sim.engines.heap.run import run_on_heap, warm_up_of
-from disque_trio.sim.fault_controls import FaultControls, Name, Trouble, number_of
+from disque_trio.sim.fault_controls import ActiveFault, FaultControls, Name, number_of
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, WAIT_REPL
@@ -63,7 +63,7 @@ class Cluster(FaultControls):
     ) -> None:
         self.plan = plan
         self.log: list[Line] = []
-        self.troubles: dict[Trouble, None] = {}
+        self.active_faults: dict[ActiveFault, None] = {}
         self._added: dict[str, None] = {}
         self._ended: dict[str, None] = {}
         self._app = app
@@ -198,14 +198,14 @@ class Cluster(FaultControls):
         """All nodes and workers."""
         return [*(host.name for host in self.world.hosts.values()), *self.workers]
 
-    def crash(self, node: Name, cause: str = "kill") -> Trouble:
+    def crash(self, node: Name, cause: str = "kill") -> ActiveFault:
         """Kill a node or a worker; undone, it starts again, a node without its jobs."""
         if node not in self.workers:
             return super().crash(node, cause)
         self.worker(node).kill()
         return self._keep(lambda: self._nursery.start_soon(self.start_worker, str(node)))
 
-    def pause(self, node: Name) -> Trouble:
+    def pause(self, node: Name) -> ActiveFault:
         """Stop a node or a worker as SIGSTOP does."""
         if node not in self.workers:
             return super().pause(node)
@@ -219,7 +219,7 @@ class Cluster(FaultControls):
 
     # Links. Nodes have links to each other, and clients to nodes.
 
-    def partition(self, *groups: Sequence[Name]) -> Trouble:
+    def partition(self, *groups: Sequence[Name]) -> ActiveFault:
         """Cut all links between groups of nodes, workers and `story`. Whom no group names reaches
         all."""
         nodes = [[each for each in group if not self._is_client(each)] for group in groups]
@@ -232,19 +232,19 @@ class Cluster(FaultControls):
             if self._is_client(client)
             for node in other
         ]
-        trouble = super().partition(*nodes)
+        active = super().partition(*nodes)
         for connections, node in cuts:
             self.note(connections.name, f"is cut from n{node}")
             connections.cut(node)
 
         def undo() -> None:
-            trouble.undo()
+            active.undo()
             for connections, node in cuts:
                 connections.mend(node)
 
         return self._keep(undo)
 
-    def isolate(self, node: Name) -> Trouble:
+    def isolate(self, node: Name) -> ActiveFault:
         """Cut all links of a node to nodes, or of a worker to nodes."""
         others = [host.name for host in self.world.hosts.values() if host.name != node]
         return self.partition([node], others)

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.sim.fault_controls import Trouble
+from disque_trio.sim.fault_controls import ActiveFault
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.processes import WorkerProcess
@@ -37,9 +37,9 @@ class Moment:
         kind = name[0]
         return [each for each in self.cluster.names() if each[0] == kind and each != name]
 
-    def undo(self, trouble: Trouble, seconds: float) -> None:
+    def undo(self, active: ActiveFault, seconds: float) -> None:
         """Undo it later."""
-        self.cluster.later(seconds, trouble.undo)
+        self.cluster.later(seconds, active.undo)
 
 
 Make = Callable[[Moment], BaseException | None]

@@ -82,7 +82,7 @@ class Try:
         if self.recipe is TWICE:
             await call.enqueue()
         await cluster.drained()
-        await cluster.until(lambda: not cluster.troubles, limit=1e6)
+        await cluster.until(lambda: not cluster.active_faults, limit=1e6)
         await cluster.drained()
         self.found = self.snapshot()
 

@@ -9,8 +9,8 @@ import attrs
 from disque_trio.worker.arguments import UnfitTypeError
 from disque_trio.worker.cron.schedule import Missed, Schedule
 from disque_trio.worker.cron.ticks import Calendar, Every, Tick, Ticks, zone_of
-from disque_trio.worker.enqueue import not_enqueued
 from disque_trio.worker.envelope import NotEncodableError
+from disque_trio.worker.requests import not_enqueued
 from disque_trio.worker.task import Task
 
 ARGUMENT: Final = "scheduled"

@@ -167,7 +167,7 @@ class Engine:
             if link.requests:
                 due = min(due, link.requests[0].due)
                 if link.is_fetch:
-                    due = min(due, state.last_turn + leases.PULSE)
+                    due = min(due, state.last_turn + leases.LONGEST_GAP)
         if state.phase is Phase.RUNNING:
             due = min(due, connecting.look_again_at(state, state.last_turn))
         return due

@@ -1,4 +1,4 @@
-"""Which jobs to ask for, how many, and which of those in hand begin."""
+"""Which jobs to fetch, how many, and which of the delivered jobs begin."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -41,42 +41,43 @@ from disque_trio.worker.engine.records import (
 
 @attrs.define(eq=False)
 class Source:
-    """What all jobs of a reply have in common."""
+    """The common data of all jobs of a reply."""
 
     now: Micros
     since: Micros
-    """When their leases began at the earliest."""
+    """The earliest time at which their leases may have begun."""
     node: Node
     tie: int
     """The connection to which they are tied; 0 for none."""
     is_held: bool
-    """The node takes them for held."""
+    """The node regards them as held."""
 
 
 WAIT: Final[Micros] = 5 * SECOND
 """How long a GETJOB waits in the node."""
 SHORT_WAIT: Final[Micros] = 500 * MILLI
-"""If it leaves out a queue that has no room now, and for a worker that runs what is there."""
+"""The same if it omits a queue that has no room now, and for a worker that only runs existing
+jobs."""
 BLIND_WAIT: Final[Micros] = 2 * SECOND
-"""If the node cannot be told to end it."""
+"""The same if the node cannot interrupt it."""
 LEAST_WAIT: Final[Micros] = 20 * MILLI
 MOST: Final = 250
-"""Jobs of one GETJOB at most."""
+"""The maximum number of jobs of one GETJOB."""
 MOST_UNSETTLED: Final = 1_000
-"""With more outcomes that no node has confirmed, no jobs are taken."""
+"""With more unconfirmed outcomes than this, no jobs are fetched."""
 
 
 def room_of(state: State, now: Micros, queue: Queue) -> int:
-    """How many more of its jobs may be in hand."""
+    """How many more of its jobs may be held or running."""
     most = (queue.concurrency or state.settings.concurrency) + pace.prefetch(state, now, queue)
     return most + state.stuck[queue.name] - state.in_hand[queue.name]
 
 
 def room(state: State, now: Micros) -> int:
-    """How many more jobs may be in hand."""
+    """How many more jobs may be held or running."""
     most = state.settings.concurrency + _prefetch(state, now) + sum(state.stuck.values())
     left = most - sum(state.in_hand.values())
-    # What is held of a lower queue does not keep jobs of a higher one out of free slots.
+    # Held jobs of a lower queue do not keep jobs of a higher one out of free slots.
     return max(left, _free(state)) if order.is_strict(state) else left
 
 
@@ -99,8 +100,8 @@ def has_slot_for(state: State, name: bytes) -> bool:
 
 
 def _has_plenty(state: State, now: Micros) -> bool:
-    """Do all slots run, and is most of what may be held there? Few large requests cost less than
-    many small ones."""
+    """Are all slots busy, and are most of the jobs held that may be? Few large requests cost less
+    than many small ones."""
     return _free(state) <= 0 and 3 * len(state.held) > 2 * _prefetch(state, now)
 
 
@@ -111,7 +112,7 @@ def _has_plenty_of(state: State, now: Micros, queue: Queue) -> bool:
 
 
 def _under_way(state: State) -> int:
-    """How many jobs other nodes may still send."""
+    """How many jobs pending requests may still deliver."""
     return sum(link.taking.count for link in state.links.values() if link.taking is not None)
 
 
@@ -138,7 +139,7 @@ def ask(state: State, now: Micros) -> None:
 
 
 def _free_link(state: State) -> Link | None:
-    """The connection on which jobs may be asked for now."""
+    """The connection on which jobs may be fetched now."""
     if state.phase is not Phase.RUNNING or not state.home or suspects.is_on(state):
         return None
     link = state.nodes[state.home].fetch
@@ -146,7 +147,7 @@ def _free_link(state: State) -> Link | None:
 
 
 def _wanted(state: State, now: Micros) -> tuple[list[Queue], bool]:
-    """Of which queues jobs are wanted, and whether without waiting."""
+    """The queues whose jobs are wanted, and whether without waiting."""
     has_plenty = _has_plenty(state, now)
     if not order.is_strict(state):
         return ([] if has_plenty else _with_room(state, now, state.queues.values())), False
@@ -158,7 +159,7 @@ def _wanted(state: State, now: Micros) -> tuple[list[Queue], bool]:
     lowest = order.lowest_held(state) if full is None and has_plenty else full
     if lowest is None:
         return _with_room(state, now, state.queues.values()), False
-    # Jobs of the queues before it are to be known, which is of use only if the wait can be ended.
+    # New jobs of the queues before it must be noticed, which needs a wait that can be interrupted.
     if not words.has(state.nodes[state.home], words.UNBLOCK):
         return [], False
     return _with_room(state, now, order.above(state, lowest.name)), False
@@ -170,7 +171,7 @@ def _with_room(state: State, now: Micros, queues: Iterable[Queue]) -> list[Queue
 
 
 def _count(state: State, now: Micros, queues: Sequence[Queue]) -> int:
-    """How many jobs to ask for."""
+    """How many jobs to fetch."""
     if not queues:
         return 0
     least = min([room(state, now), *(room_of(state, now, queue) for queue in queues)])
@@ -178,7 +179,7 @@ def _count(state: State, now: Micros, queues: Sequence[Queue]) -> int:
 
 
 def is_stale(state: State, now: Micros) -> bool:
-    """Does a GETJOB wait that has left out a queue of which jobs are wanted by now?"""
+    """Does a waiting GETJOB omit a queue whose jobs are wanted by now?"""
     link = state.nodes[state.home].fetch if state.home else None
     request = None if link is None else link.taking
     if request is None or request.is_quick or len(state.queues) == 1 or room(state, now) < 1:
@@ -196,14 +197,14 @@ def _is_full(state: State) -> bool:
 
 
 def _wait(state: State, now: Micros, node: Node, link: Link, *, is_partial: bool) -> Micros:
-    """Jobs that are tied to the connection are renewed on it, so the wait ends before."""
+    """Jobs that are tied to the connection are renewed on it, so the wait must end before."""
     is_short = is_partial or state.settings.is_burst
     most = SHORT_WAIT if is_short else WAIT if words.has(node, words.UNBLOCK) else BLIND_WAIT
     renewals = (job.renew_at - now for job in state.jobs.values() if job.link == link.number)
     return max(min([most, *renewals]), LEAST_WAIT)
 
 
-# Jobs that come.
+# Jobs that arrive.
 
 
 def on_jobs(state: State, now: Micros, link: Link, request: Request, reply: Reply) -> None:
@@ -238,8 +239,8 @@ def _source(state: State, now: Micros, link: Link, request: Request) -> Source:
 
 
 def is_done(state: State, link: Link, request: Request, reply: Reply) -> bool:
-    """Has a burst worker run all jobs of its queues, now that GETJOB is answered so? An error, or
-    an empty reply to a GETJOB that was ended early or left a queue out, does not say so."""
+    """Has a burst worker run all jobs of its queues, according to this reply to GETJOB? An error
+    does not show that, nor an empty reply to a GETJOB that was interrupted or omitted a queue."""
     if not state.settings.is_burst or state.phase is not Phase.RUNNING or words.code(reply):
         return False
     has_jobs = isinstance(reply, list) and bool(reply)
@@ -265,7 +266,7 @@ def _job(source: Source, named: tuple[bytes, bytes, bytes], facts: dict[bytes, R
         is_once,
         lease,
         NEVER if is_once else end,
-        NEVER if is_once else source.since + lease // leases.SIGNS,
+        NEVER if is_once else source.since + lease // leases.RENEWALS,
         b"lease-ms" in facts,
         words.number(facts, b"snoozes"),
         words.expires(facts, source.now),
@@ -281,7 +282,7 @@ def _receive(state: State, now: Micros, job: Job) -> None:
         _refresh(state, now, known, job)
         return
     if known is not None:
-        # Its outcome was heard: this is the next delivery.
+        # The node has received its outcome: this is the next delivery.
         leases.forget(state, known)
     state.jobs[job.id] = state.held[job.id] = job
     state.in_hand[job.queue] += 1
@@ -293,7 +294,7 @@ def _receive(state: State, now: Micros, job: Job) -> None:
 
 
 def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
-    """It came again, and is in hand already: the new delivery is the one that counts."""
+    """The job was redelivered while this worker still has it: the new delivery counts."""
     known.node, known.link, known.token = job.node, job.link, job.token
     known.lease, known.end, known.renew_at = job.lease, job.end, job.renew_at
     known.knows_lease = job.knows_lease
@@ -314,7 +315,8 @@ def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
 
 
 def start(state: State, now: Micros) -> None:
-    """Start what may begin. While the worker drains, only jobs that nobody else can get."""
+    """Start the jobs that may begin. While the worker drains, only jobs that no other worker can
+    get."""
     if not state.held or state.phase is Phase.STOPPED:
         return
     free = _free(state)
@@ -339,8 +341,8 @@ def start(state: State, now: Micros) -> None:
 
 
 def _in_order(state: State, now: Micros) -> Iterator[Job]:
-    """Held jobs that may begin, in this order. While a queue is asked for more of its jobs, those
-    of lower ones wait."""
+    """Held jobs that may begin, in order. While more jobs of a queue are being fetched, those of
+    lower ones wait."""
     jobs = order.arranged(state, suspects.ready(state, now))
     full = order.first_full(state) if order.is_strict(state) else None
     if full is None or not _is_asked(state, now, full):
@@ -350,7 +352,7 @@ def _in_order(state: State, now: Micros) -> Iterator[Job]:
 
 
 def _is_asked(state: State, now: Micros, queue: Queue) -> bool:
-    """Is a node asked for its jobs without waiting, or will it be in this turn?"""
+    """Are its jobs being fetched without waiting, or will they be in this turn?"""
     node = state.nodes.get(state.home)
     taking = None if node is None or node.fetch is None else node.fetch.taking
     if taking is not None:
@@ -387,7 +389,7 @@ def _start(state: State, now: Micros, job: Job) -> None:
 
 
 def release(state: State, now: Micros) -> None:
-    """Give back what has not begun, but for jobs that nobody would get."""
+    """Release the jobs that have not begun, except those that would not be redelivered."""
     for job in [job for job in state.held.values() if not job.is_once]:
         state.out.drops.append(Drop(job.id, Reason.RELEASED))
         outcomes.settle(state, now, job, Release())

@@ -33,11 +33,11 @@ from disque_trio.worker.engine.records import (
 )
 
 STALL: Final[Micros] = 500 * MILLI
-"""If the last turn was longer ago, this process may have been stopped since."""
-PULSE: Final[Micros] = 250 * MILLI
-"""There is a turn at least so often while a reply with jobs may come."""
-SIGNS: Final = 3
-"""A lease is renewed after this part of it, so that some renewals may be lost."""
+"""If the last turn was longer ago, this process may have been stopped in between."""
+LONGEST_GAP: Final[Micros] = 250 * MILLI
+"""The longest time between two turns while a reply with jobs may arrive."""
+RENEWALS: Final = 3
+"""How often a lease is renewed before it would end, so that some renewals may be lost."""
 MARGIN: Final[Micros] = 300 * MILLI
 """With less of its lease left a job does not begin."""
 SOON: Final[Micros] = 20 * MILLI
@@ -59,10 +59,10 @@ def note_pause(state: State, now: Micros) -> None:
     """If this process was silent for long, replies may lie there unread: no node counts as silent
     before they are read."""
     if now - state.last_turn > STALL:
-        state.paused_at, state.doubted_until = state.last_turn, now + PULSE
+        state.paused_at, state.doubted_until = state.last_turn, now + LONGEST_GAP
         for link in state.links.values():
             if link.requests:
-                link.requests[0].due = max(link.requests[0].due, now + PULSE)
+                link.requests[0].due = max(link.requests[0].due, now + LONGEST_GAP)
 
 
 def watch(state: State, job: Job) -> None:
@@ -89,7 +89,7 @@ def renew(state: State, now: Micros, jobs: Sequence[Job]) -> None:
             # No answer to the last one: another holder may still be reached.
             job.tries, job.is_asked = job.tries + 1, False
         way, not_before = _way(state, now, job)
-        job.renew_at = max(now + job.lease // SIGNS, now + SOON)
+        job.renew_at = max(now + job.lease // RENEWALS, now + SOON)
         if not_before > now:
             job.renew_at = min(job.renew_at, max(not_before, now + SOON))
         else:
@@ -161,7 +161,7 @@ def extend(state: State, job: Job, since: Micros, lease: Micros) -> None:
     """The lease has begun anew."""
     job.lease, job.knows_lease = lease, True
     job.end = max(job.end, since + lease)
-    job.renew_at = since + lease // SIGNS
+    job.renew_at = since + lease // RENEWALS
     watch(state, job)
 
 

@@ -1,8 +1,8 @@
-"""What becomes of the outcome of a run: the command that tells it, and to which node.
+"""Reports the outcomes of runs: the command for each, and the node that gets it.
 
-An acknowledgement is repeated until a node has answered, however late, because it is right at every
-node and at any time. What gives a job back is sent only while its lease lasts, and again only if a
-token tells the node who speaks.
+An acknowledgement is repeated until a node has answered, however late, because it is valid at every
+node and at any time. A command that returns a job is sent only while its lease lasts, and repeated
+only if a token identifies the delivery.
 """
 
 from typing import Final
@@ -32,18 +32,18 @@ from disque_trio.worker.engine.records import (
 )
 
 LINGER: Final[Micros] = 2 * MILLI
-"""How long an acknowledgement waits for others."""
+"""How long an acknowledgement waits for more of them."""
 MOST_DONE: Final = 10_000
-"""Jobs that are remembered as done."""
+"""How many jobs are recorded as done."""
 LONGEST_KEPT: Final = 4096
-"""Bytes of a result that is remembered with its job. A job with a longer one runs again if it comes
-again, because an acknowledgement without the result would lose it."""
+"""The longest result that is recorded with its job, in bytes. A job with a longer one runs again if
+it is redelivered, because an acknowledgement without the result would lose it."""
 _BUSY: Final = (b"LOADING", b"LEAVING", b"MISCONF", b"OOM", b"NOREPL", b"NOAUTH", b"DENIED")
-"""Errors of a node that cannot do it now."""
+"""Errors of a node that cannot carry it out now."""
 
 
 def finished(state: State, now: Micros, job: Job, outcome: Outcome | None) -> None:
-    """Its handler has ended; None if it was cancelled, and has nothing to say."""
+    """Its handler has ended; None if it was cancelled and has no outcome."""
     if job.lost is not None and not isinstance(outcome, Done):
         leases.forget(state, job)
     elif outcome is None and job.is_again:
@@ -53,7 +53,7 @@ def finished(state: State, now: Micros, job: Job, outcome: Outcome | None) -> No
 
 
 def _hold_again(state: State, job: Job) -> None:
-    """It was given up, and came back before its handler had ended."""
+    """It was abandoned, and redelivered before its handler had ended."""
     leases.leave_slot(state, job)
     job.stage, job.cancelled, job.is_again = HELD, None, False
     state.held[job.id] = job
@@ -61,8 +61,8 @@ def _hold_again(state: State, job: Job) -> None:
 
 
 def settle(state: State, now: Micros, job: Job, outcome: Outcome) -> None:
-    """Tell a node the outcome. A job with RETRY 0 is never delivered again, so it ends either
-    way."""
+    """Report the outcome to a node. A job with RETRY 0 is never redelivered, so it ends in any
+    case."""
     if job.stage is RUNNING:
         state.in_hand[job.queue] -= 1
         leases.leave_slot(state, job)
@@ -78,13 +78,13 @@ def settle(state: State, now: Micros, job: Job, outcome: Outcome) -> None:
 
 
 def _must_wait_here(state: State, now: Micros, node: Node, job: Job) -> bool:
-    """Is the node unable to let it wait? A worker that stops cannot wait either."""
+    """Is the node unable to delay it? A worker that stops cannot wait either."""
     is_early = now < job.nack_at < NEVER and state.phase not in (Phase.DRAINING, Phase.ABORTING)
     return is_early and not words.has(node, words.DELAY)
 
 
 def give_back_waiting(state: State, now: Micros, jobs: list[Job]) -> None:
-    """The delay of these is over, or the worker stops: what is left of it is for the node."""
+    """Their delay has ended, or the worker stops: the rest of the delay is left to the node."""
     for job in jobs:
         left = max(job.nack_at - now, 0)
         job.stage, job.nack_at, job.outcome = SETTLING, NEVER, Retry(left)
@@ -93,7 +93,7 @@ def give_back_waiting(state: State, now: Micros, jobs: list[Job]) -> None:
 
 
 def route(state: State, now: Micros, job: Job) -> None:
-    """Put it among what is to be sent, to the next node."""
+    """Add it to the outcomes for the next node."""
     node = connecting.whom(state, now, job)
     unsent = state.unsent.get(node.name)
     if unsent is None:
@@ -105,7 +105,7 @@ def route(state: State, now: Micros, job: Job) -> None:
 
 
 def flush(state: State, now: Micros) -> None:
-    """Send what has lingered, to nodes of which it is known what they understand."""
+    """Send outcomes that have waited long enough, to nodes whose features are known."""
     if now < state.linger_until:
         return
     state.linger_until = NEVER
@@ -120,7 +120,7 @@ def flush(state: State, now: Micros) -> None:
 
 
 def _send_outcomes(state: State, now: Micros, node: Node, jobs: list[Job]) -> None:
-    """One command for each outcome, as far as a command takes many jobs."""
+    """One command for each outcome, if the command takes many jobs."""
     groups: dict[tuple[tuple[bytes, ...], tuple[bytes, ...]], list[Job]] = {}
     for job in jobs:
         if not _is_open(state, job):
@@ -134,7 +134,7 @@ def _send_outcomes(state: State, now: Micros, node: Node, jobs: list[Job]) -> No
             continue
         if words.is_snooze(job.outcome) and not words.may_snooze(node):
             other = connecting.whom(state, now, job)
-            if words.may_snooze(other):  # that this node cannot was not known before
+            if words.may_snooze(other):  # it was unknown that this node does not support it
                 route(state, now, job)
                 continue
         command = words.settle(node, job)
@@ -165,7 +165,7 @@ def _send(state: State, now: Micros, node: Node, jobs: tuple[Job, ...]) -> None:
 
 
 def _end_lease(job: Job) -> None:
-    """It is given back: a renewal would take it again, from its wait or from another worker."""
+    """It is returned: a renewal would take it back, from its delay or from another worker."""
     job.is_given_back, job.renew_at = True, NEVER
 
 
@@ -202,7 +202,7 @@ def on_answer(state: State, now: Micros, node: Node, request: Request, reply: Re
 
 
 def _is_refused(code: bytes, job: Job) -> bool:
-    """Is it the result that a node does not take? It takes any acknowledgement without one."""
+    """Does the node refuse the result? It accepts any acknowledgement without one."""
     has_result = isinstance(job.outcome, Done) and job.outcome.result is not None
     return has_result and (code == b"OOM" or code not in _BUSY)
 
@@ -218,7 +218,7 @@ def _is_open(state: State, job: Job) -> bool:
 
 
 def on_lost_link(state: State, now: Micros, request: Request) -> None:
-    """There will be no answer: whether the node has heard is unknown."""
+    """There will be no answer: it is unknown whether the node has received the outcome."""
     jobs = [job for job in request.jobs if _is_open(state, job)]
     may_repeat = [job for job in jobs if isinstance(job.outcome, Done) or job.token]
     _again(state, now, may_repeat)
@@ -234,6 +234,6 @@ def _again(state: State, now: Micros, jobs: list[Job]) -> None:
 
 
 def on_lost_node(state: State, now: Micros, node: Node) -> None:
-    """What waits for it goes to others."""
+    """Outcomes that wait for it are sent to other nodes."""
     unsent = state.unsent.pop(node.name, [])
     _again(state, now, [job for job in unsent if _is_open(state, job)])

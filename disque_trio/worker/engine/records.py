@@ -19,7 +19,7 @@ MILLI: Final[Micros] = 1_000
 
 
 class Stage(enum.Enum):
-    """How far a job has come."""
+    """The stage of a job in the engine."""
 
     HELD = "delivered, and not begun"
     RUNNING = "its handler runs"
@@ -27,7 +27,7 @@ class Stage(enum.Enum):
     SETTLING = "its handler has ended, and a node is to learn the outcome"
 
 
-# In Python 3.11 each look-up of a member in an enum calls a function: a dozen for each job.
+# In Python 3.11 each look-up of an enum member calls a function, a dozen times for each job.
 HELD: Final = Stage.HELD
 RUNNING: Final = Stage.RUNNING
 WAITING: Final = Stage.WAITING
@@ -36,7 +36,7 @@ SETTLING: Final = Stage.SETTLING
 
 @attrs.define(eq=False)
 class Pace:
-    """How fast the jobs of a queue end here, and what they are like."""
+    """How fast the jobs of a queue end here, and their properties."""
 
     since: int
     count: int = 0
@@ -44,11 +44,11 @@ class Pace:
     before: int = 0
     """How many ended in the span before."""
     lease: int = 0
-    """Of the last job that came."""
+    """The lease of the last job that arrived."""
     body: int = 0
-    """Bytes that the next one may have."""
+    """The expected size of the next one, in bytes."""
     has_once: bool = False
-    """Jobs with RETRY 0 have come."""
+    """Jobs with RETRY 0 have arrived."""
 
 
 # Settings.
@@ -60,37 +60,38 @@ class Queue:
 
     name: bytes
     concurrency: int = 0
-    """How many of its jobs run at the same time at most; 0 is as many as the worker runs."""
+    """The maximum number of its jobs that run at the same time; 0 is the worker's own limit."""
     prefetch: int = 0
-    """How many more of its jobs may be held that have not begun, at most."""
+    """The maximum number of its jobs that are held without having begun."""
     limit: Micros = 0
-    """How long a job may run; 0 is for ever."""
+    """How long a job may run; 0 is no limit."""
     weight: int = 1
-    """How many of its jobs begin in its turn, if the order of queues is not strict."""
+    """The number of its jobs that begin in its turn, if the order of queues is not strict."""
 
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """What a worker is asked to do."""
+    """The settings of a worker."""
 
     nodes: tuple[str, ...]
     """Addresses, in order of preference."""
     queues: tuple[Queue, ...]
     concurrency: int = 10
-    """How many jobs run at the same time at most."""
+    """The maximum number of jobs that run at the same time."""
     has_ties: bool = True
-    """Ask nodes that can to give the jobs back when the connection ends."""
+    """Ask nodes that support it to requeue the jobs when the connection ends."""
     is_plain: bool = False
-    """Use the original's commands only, whatever the nodes can."""
+    """Use the original's commands only, whatever the nodes support."""
     is_strict: bool = False
-    """Begin jobs of a queue only while those before it have none; otherwise queues take turns."""
+    """Begin jobs of a queue only while the queues before it have none; otherwise queues take
+    turns."""
     is_burst: bool = False
     """Stop as soon as there are no jobs."""
     prefetch_window: Micros = 0
-    """Hold no more jobs than end within this time, at the pace of the last second; 0 is `prefetch`
-    always."""
+    """Hold no more jobs than end within this time at the rate of the last second; 0 is always
+    `prefetch`."""
     drain: Micros = 25 * SECOND
-    """How long jobs may run on after the order to stop."""
+    """How long jobs may continue after the order to stop."""
     abort: Micros = 3 * SECOND
     """How long cancelled jobs may take to end, after that."""
 
@@ -103,46 +104,48 @@ class Done:
     """The job is done: acknowledge it."""
 
     result: bytes | None = attrs.field(default=None, eq=False)
-    """What nodes that know results keep of it, for `keep_s` seconds. Outcomes are equal whatever
-    it is."""
+    """The result that nodes with this feature keep for `keep_s` seconds. It does not count in
+    comparisons of outcomes."""
     keep_s: int = attrs.field(default=0, eq=False)
 
 
 @attrs.frozen
 class Retry:
-    """It failed: it is delivered again after `delay`, which a policy has chosen; 0 is at once, or
-    as the job's own BACKOFF says."""
+    """It failed: it is redelivered after `delay`, which a policy has chosen; 0 is immediately, or
+    after the job's own BACKOFF."""
 
     delay: Micros
     error: bytes = attrs.field(default=b"", eq=False)
-    """Why, for a node that keeps it: NACK ERROR. Outcomes are equal whatever it is."""
+    """The error, for nodes that keep it (NACK ERROR). It does not count in comparisons of
+    outcomes."""
 
 
 @attrs.frozen
 class Dead:
-    """It can never be done: it is kept as dead, with the reason."""
+    """It cannot succeed: it is kept as dead, with the reason."""
 
     reason: bytes
     error: bytes = attrs.field(default=b"", eq=False)
-    """As of `Retry`."""
+    """As in `Retry`."""
 
 
 @attrs.frozen
 class Release:
-    """It was interrupted, has not begun or is snoozed: it is delivered again, which is no failure.
+    """It was interrupted, has not begun or is snoozed: it is redelivered, without counting as a
+    failure.
 
     With a delay the node counts it as a snooze. A node that has no such delay counts a failure.
     """
 
     delay: Micros | None = None
-    """None is at once."""
+    """None is immediately."""
 
 
 Outcome = Done | Retry | Dead | Release
 
 
 class Reason(enum.Enum):
-    """Why a handler is cancelled, or a job is given up."""
+    """Why a handler is cancelled, or a job is abandoned."""
 
     LEASE_OVER = "the lease is over"
     LOST = "the job was given to another worker"
@@ -170,12 +173,12 @@ class Send:
     node: str
     words: tuple[bytes, ...]
     is_first: bool = False
-    """It is to be written before the handlers of this outbox start."""
+    """It must be written before the handlers of this outbox start."""
 
 
 @attrs.define  # one is made for each job, and a frozen one takes four times as long
 class Start:
-    """Run the handler of a job. `Engine.finished` is due in the end, once."""
+    """Run the handler of a job. `Engine.finished` must be called once when it has ended."""
 
     id: bytes
     queue: bytes
@@ -183,14 +186,15 @@ class Start:
     nacks: int
     additional_deliveries: int
     snoozes: int = 0
-    """How often it was released with a delay, as its node has told."""
+    """How often it was released with a delay, according to its node."""
     expires: Micros = NEVER
-    """When its life ends, as its node has told; NEVER if it has not."""
+    """When it expires, according to its node; NEVER if unknown."""
 
 
 @attrs.frozen
 class Cancel:
-    """End the handler of a job soon, if it has not just ended. `Engine.finished` is still due."""
+    """Cancel the handler of a job, unless it has just ended. `Engine.finished` must still be
+    called."""
 
     id: bytes
     why: Reason
@@ -198,7 +202,7 @@ class Cancel:
 
 @attrs.frozen
 class Drop:
-    """A delivery ends here without a run, or an outcome without a node that knows of it."""
+    """A delivery ends here without a run, or an outcome without a node that accepts it."""
 
     id: bytes
     why: Reason
@@ -211,12 +215,12 @@ class Outbox:
     cancels: list[Cancel] = attrs.Factory(list)
     sends: list[Send] = attrs.Factory(list)
     closes: list[int] = attrs.Factory(list)
-    """Connections to end."""
+    """Connections to close."""
     drops: list[Drop] = attrs.Factory(list)
     starts: list[Start] = attrs.Factory(list)
 
 
-# What the engine knows.
+# The engine's knowledge.
 
 
 @attrs.define(eq=False)
@@ -227,50 +231,51 @@ class Job:
     queue: bytes
     body: bytes
     node: str
-    """Which node has delivered it."""
+    """The node that delivered it."""
     link: int
     """The connection to which it is tied; 0 for none."""
     token: bytes
-    """Empty if the node gives none."""
+    """Empty if the node sends none."""
     nacks: int
     additional_deliveries: int
     is_once: bool
-    """RETRY 0: there is no lease, and it is never delivered again."""
+    """RETRY 0: there is no lease, and it is never redelivered."""
     lease: Micros
-    """How long a lease lasts, as far as is known."""
+    """The length of a lease, as far as known."""
     end: Micros
-    """When this one ends; NEVER for RETRY 0."""
+    """When the current lease ends; NEVER for RETRY 0."""
     renew_at: Micros
     knows_lease: bool
-    """False until a node of the original has told RETRY."""
+    """False until a node of the original has reported RETRY."""
     snoozes: int = 0
     expires: Micros = NEVER
-    """When its life ends; NEVER if no node has told."""
+    """When it expires; NEVER if unknown."""
     stage: Stage = HELD
     lost: Reason | None = None
-    """Why it does not belong to this worker any more."""
+    """Why it does not belong to this worker any longer."""
     cancelled: Reason | None = None
     limit_at: Micros = NEVER
-    """When its run is too long."""
+    """When its run exceeds the time limit."""
     nack_at: Micros = NEVER
-    """When the delay after its failure is over; it waits until then at stage WAITING."""
+    """When the delay after its failure ends; until then it is at stage WAITING."""
     outcome: Outcome = Done()
     is_asked: bool = False
-    """A WORKING is under way."""
+    """A WORKING is pending."""
     is_given_back: bool = False
-    """A node has been told an outcome other than done, and may have obeyed: the lease is over."""
+    """An outcome other than done was sent to a node, which may have carried it out: the lease has
+    ended."""
     is_again: bool = False
-    """It came again while its cancelled handler still ran."""
+    """It was redelivered while its cancelled handler was still running."""
     is_stuck: bool = False
-    """Its handler does not end though it was cancelled."""
+    """Its handler was cancelled and does not end."""
     is_unbegun: bool = False
-    """The node takes it for held, and is to be told when it begins."""
+    """The node regards it as held, and must be notified when it begins."""
     is_doubtful: bool = False
-    """A worker that had it before has ended, maybe because of it."""
+    """A worker that held it before has ended, maybe because of it."""
     armed: Micros = NEVER
-    """When its timer wakes the engine, at `due` or before; NEVER for no timer."""
+    """When its timer wakes the engine, at `due` or earlier; NEVER for no timer."""
     tries: int = 0
-    """How often another node had to be asked."""
+    """How many other nodes were tried."""
 
     @property
     def due(self) -> Micros:
@@ -282,7 +287,7 @@ class Job:
 
 
 class Verb(enum.Enum):
-    """What a request is for."""
+    """The purpose of a request."""
 
     FEATURES = "INFO server"
     NAME = "CLIENT ID"
@@ -301,17 +306,17 @@ class Request:
     verb: Verb
     sent: Micros
     due: Micros
-    """When the node counts as silent."""
+    """When the node counts as not responding."""
     patience: Micros
     jobs: tuple[Job, ...] = ()
     count: int = 0
-    """GETJOB: how many jobs may come."""
+    """GETJOB: the maximum number of jobs in the reply."""
     names: tuple[bytes, ...] = ()
-    """GETJOB: of these queues."""
+    """GETJOB: the queues."""
     is_quick: bool = False
-    """GETJOB: it does not wait."""
+    """GETJOB: without waiting."""
     is_whole: bool = False
-    """GETJOB: it names all queues, for its full time: after an empty reply they are empty."""
+    """GETJOB: all queues, and the full waiting time; an empty reply means that they are empty."""
 
 
 @attrs.define(eq=False)
@@ -324,56 +329,57 @@ class Link:
     opened: Micros
     requests: deque[Request] = attrs.Factory(deque)
     client: int | None = None
-    """Its number in the node, for CLIENT UNBLOCK."""
+    """Its client id at the node, for CLIENT UNBLOCK."""
     wake_at: Micros = 0
-    """When its GETJOB may be ended again; 0 for at once, NEVER while a CLIENT UNBLOCK is under
-    way."""
+    """When its GETJOB may be interrupted again; 0 for immediately, NEVER while a CLIENT UNBLOCK is
+    pending."""
 
     @property
     def taking(self) -> Request | None:
-        """Its GETJOB, if one is under way."""
+        """Its pending GETJOB, if any."""
         return next((each for each in self.requests if each.verb is Verb.TAKE), None)
 
 
 @attrs.define(eq=False)
 class Node:
-    """What is known of a node."""
+    """The engine's knowledge of a node."""
 
     name: str
     features: frozenset[bytes] | None = None
     announced: frozenset[bytes] | None = None
-    """What its process has said that it can, None until then; and what any has said last."""
+    """`features` are those of its current process, None until it has reported them; `announced` are
+    the last ones that any of its processes reported."""
     rests_until: Micros = 0
-    """It does not answer: others are asked until then."""
+    """It does not respond: other nodes are used until then."""
     refuses_until: Micros = 0
-    """It gives no jobs, because it leaves, for example."""
+    """It delivers no jobs until then, for example because it is leaving."""
     failures: int = 0
     has_lost_results: bool = False
-    """Was it reported that it keeps none?"""
+    """Was it logged that it keeps no results?"""
     fetch: Link | None = None
     control: Link | None = None
 
 
 @attrs.define(eq=False)
 class Trial:
-    """Suspects, which begin alone (`suspects`)."""
+    """Jobs that may have killed a worker, which begin alone (`suspects`)."""
 
     waiting: list[Job] = attrs.Factory(list)
-    """They are held, and begin as soon as nothing else runs or is held."""
+    """Held; they begin as soon as no other job runs or is held."""
     since: Micros = 0
-    """When they were chosen."""
+    """When they were selected."""
     running: list[Job] = attrs.Factory(list)
-    """While these are on trial, nothing else begins or is held."""
+    """While these run, no other job begins or is held."""
     ends_at: Micros = 0
     most: int = 1
-    """How many may be on trial together."""
+    """How many may run together."""
     have_come: bool = True  # some may be held
     is_expecting: bool = False
-    """The last jobs that came were suspects, so the next ones may be."""
+    """The last jobs that arrived were suspects, so the next ones may be."""
 
 
 class Phase(enum.Enum):
-    """What the worker does."""
+    """The phase of the worker."""
 
     RUNNING = "takes and runs jobs"
     QUIET = "takes none, and runs those in hand"
@@ -388,50 +394,50 @@ class State:
 
     settings: Settings
     order: list[str]
-    """Nodes in order of preference."""
+    """The nodes, in order of preference."""
     nodes: dict[str, Node]
     queues: dict[bytes, Queue]
     phase: Phase = Phase.RUNNING
     phase_ends: Micros = NEVER
     last_turn: Micros = 0
     paused_at: Micros = 0
-    """When the last turn was before this process was silent for long,"""
+    """The time of the last turn before this process was stopped for long."""
     doubted_until: Micros = -1
-    """and until when it reads what may have come meanwhile."""
+    """Until when it reads replies that may have arrived in that time."""
     home: str = ""
     """The node from which jobs are taken; empty for none."""
     jobs: dict[bytes, Job] = attrs.Factory(dict)
     held: dict[bytes, Job] = attrs.Factory(dict)
-    """Those at stage HELD, in order of arrival."""
+    """Jobs at stage HELD, in order of arrival."""
     running: dict[bytes, int] = attrs.Factory(dict)
-    """By queue: how many run."""
+    """By queue: the number of running jobs."""
     in_hand: dict[bytes, int] = attrs.Factory(dict)
-    """By queue: how many run or are held."""
+    """By queue: the number of running or held jobs."""
     stuck: dict[bytes, int] = attrs.Factory(dict)
-    """By queue: how many run on though they were cancelled. They count for no limit."""
+    """By queue: the number of cancelled handlers that still run. They count for no limit."""
     paces: dict[bytes, Pace] = attrs.Factory(dict)
     """By queue."""
     may_have: dict[bytes, bool] = attrs.Factory(dict)
-    """By queue: whether the node `asked` may have more of its jobs."""
+    """By queue: may the node `asked` have more of its jobs?"""
     asked: str = ""
     turn: int = 0
-    """How many jobs have come, for the turn of queues."""
+    """The number of jobs that have arrived, for the turns of queues."""
     credits: dict[bytes, int] = attrs.Factory(dict)
-    """By queue: how much of its share it has not had."""
+    """By queue: the unused part of its share."""
     trial: Trial = attrs.Factory(Trial)
     timers: Timers[Job] = attrs.Factory(Timers)
     links: dict[int, Link] = attrs.Factory(dict)
     last_link: int = 0
     unsent: dict[str, list[Job]] = attrs.Factory(dict)
-    """By node: jobs whose outcome it is to learn."""
+    """By node: jobs whose outcome must be sent to it."""
     linger_until: Micros = NEVER
     """When these are sent."""
     done: OrderedDict[bytes, Done] = attrs.Factory(OrderedDict)
-    """Jobs that were done here lately, oldest first."""
+    """Jobs that were done here recently, oldest first."""
     origins: dict[bytes, str] = attrs.Factory(dict)
-    """By the beginning of a node's id: which node it is."""
+    """The nodes, by the beginning of their ids."""
     begun: list[tuple[Micros, Job]] = attrs.Factory(list)
-    """Those of which nodes are to be told that they begin, and from when on."""
+    """Jobs whose beginning must be reported to nodes, and from when on."""
     begin_at: Micros = NEVER
     begun_count: int = 0
     out: Outbox = attrs.Factory(Outbox)

@@ -1,4 +1,4 @@
-"""The words of the engine's requests, and what replies to them say."""
+"""The words of the engine's requests, and the meaning of the replies."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
@@ -35,37 +35,37 @@ RESULTS: Final = b"results"
 UNIQUE: Final = b"unique"
 
 TRANSIT: Final[Micros] = 50 * MILLI
-"""How long a reply may have been under way."""
+"""How long a reply may have been in transit."""
 UNSURE: Final[Micros] = 750 * MILLI
-"""A lease is spread by 250 ms, and its last 500 ms are not defended against other holders."""
+"""A lease is spread by 250 ms, and other holders may requeue the job in its last 500 ms."""
 ASSUMED: Final[Micros] = 1 * SECOND
-"""RETRY, as long as a node of the original has not told it."""
+"""The assumed RETRY until a node of the original has reported it."""
 SHORTEST: Final[Micros] = 100 * MILLI
-"""A lease is never taken for shorter."""
+"""The shortest lease that is assumed."""
 ACK: Final[tuple[tuple[bytes, ...], tuple[bytes, ...]]] = (b"ACKJOB",), ()
-"""The words before and behind the ids of jobs that are done."""
+"""The words before and after the ids of jobs that are done."""
 _ODD: Final = frozenset(b"%c" % digit for digit in b"13579bdfBDF")
 DEAD_QUEUE: Final = b"dead."
-"""Before the name of a queue: where its dead jobs go in a node that keeps none."""
+"""The prefix of the queue for dead jobs, in nodes that keep none."""
 
 
 def has(node: Node, feature: bytes) -> bool:
-    """Has the node said that it has this feature?"""
+    """Has the node announced this feature?"""
     return node.features is not None and feature in node.features
 
 
 def is_snooze(outcome: Outcome) -> bool:
-    """Is it told by RELEASE with a delay?"""
+    """Is the outcome reported by RELEASE with a delay?"""
     return isinstance(outcome, Release) and outcome.delay is not None
 
 
 def may_snooze(node: Node) -> bool:
-    """Does it know RELEASE with a delay, as far as is known?"""
+    """Does the node support RELEASE with a delay, as far as known?"""
     return node.announced is None or RELEASE_DELAY in node.announced
 
 
 def features(reply: Reply) -> frozenset[bytes]:
-    """What INFO says."""
+    """The features in a reply to INFO."""
     if isinstance(reply, bytes):
         for line in reply.splitlines():
             name, _, value = line.partition(b":")
@@ -92,7 +92,7 @@ def named(node: Node, job: Job) -> bytes:
 
 
 def settle(node: Node, job: Job) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """The words before and behind the ids, for the job's outcome at this node."""
+    """The words before and after the ids, for the job's outcome at this node."""
     match job.outcome:
         case Done(result, keep_s):
             is_kept = result is not None and has(node, RESULTS)
@@ -118,24 +118,24 @@ def _result(value: bytes | None, keep_s: int) -> tuple[bytes, ...]:
 
 
 def _error(node: Node, text: bytes) -> tuple[bytes, ...]:
-    """What the node keeps of the error."""
+    """The part of the error that the node keeps."""
     return (b"ERROR", text[:MAX_ERROR]) if text and has(node, LAST_ERROR) else ()
 
 
 def _seconds(node: Node, delay: Micros) -> bytes:
-    """What the node is asked to wait: the whole delay, or as long as it can."""
+    """The delay for the node: all of it, or the longest that it supports."""
     if not has(node, LONG_WAITS):
         delay = min(delay, ORIGINAL_PERIOD_S * SECOND)
     return b"%d.%03d" % divmod(delay // MILLI, 1000)
 
 
 def is_once(id: bytes) -> bool:
-    """Does the id say RETRY 0? Its last field is even then (original 3.1)."""
+    """Does the id have RETRY 0? Then its last field is even (original 3.1)."""
     return id[-1:] not in _ODD
 
 
 def jobs(reply: Reply) -> Iterator[tuple[bytes, bytes, bytes, dict[bytes, Reply]]]:
-    """Of a reply to GETJOB: queue, id, body, and what else is told of each job."""
+    """The jobs of a reply to GETJOB: queue, id, body, and further fields of each."""
     for row in reply if isinstance(reply, list) else ():
         if isinstance(row, list):
             queue, id, body = row[:3]
@@ -151,26 +151,26 @@ def _facts(row: list[Reply]) -> dict[bytes, Reply]:
 
 
 def number(facts: dict[bytes, Reply], name: bytes) -> int:
-    """A number that is told of a job; 0 if it is not."""
+    """A number among the fields of a job; 0 if missing."""
     value = facts.get(name)
     return value if isinstance(value, int) else 0
 
 
 def lease(facts: dict[bytes, Reply], base: Micros) -> tuple[Micros, Micros]:
-    """How long the lease lasts, and when this one ends. `base` is when the reply came."""
+    """The length of the lease, and when the current one ends. `base` is the time of the reply."""
     lease_ms = facts.get(b"lease-ms")
     length = lease_ms * MILLI if isinstance(lease_ms, int) else lease_of(ASSUMED)
     return max(length, SHORTEST), base + max(length - TRANSIT, SHORTEST // 2)
 
 
 def expires(facts: dict[bytes, Reply], now: Micros) -> Micros:
-    """When the life of a job ends that was told now; NEVER if that was not."""
+    """When a job expires, by a reply that has just arrived; NEVER if the reply has no TTL."""
     ttl_ms = facts.get(b"ttl-ms")
     return now + ttl_ms * MILLI if isinstance(ttl_ms, int) else NEVER
 
 
 def lease_of(retry: Micros) -> Micros:
-    """What may be relied on of a RETRY."""
+    """The part of a RETRY that is safe to use."""
     return max(retry - UNSURE, SHORTEST)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from disque_trio.worker.executors.forks import end_fork
 from disque_trio.worker.executors.frames import LENGTH, Order, Result, answer, found
 
-LAST_WORDS_S: Final = 2.0
+GRACE_S: Final = 2.0
 """How long a function may take to end when the worker is gone."""
 
 
@@ -71,7 +71,7 @@ def _read(parent: socket.socket, orders: "SimpleQueue[Order | BaseException]") -
         except BaseException as error:  # a class of an argument that is not there, for example
             orders.put(error)
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(LAST_WORDS_S)
+    time.sleep(GRACE_S)
     os._exit(_TERMINATED)
 
 

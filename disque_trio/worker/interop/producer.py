@@ -6,11 +6,13 @@ from typing import Any, Unpack
 
 import attrs
 
-from disque_trio.worker.enqueue import Enqueuer, Request, addjob
+from disque_trio.worker.addjob import addjob
+from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.interop import System
 from disque_trio.worker.interop.payloads import write_payload
 from disque_trio.worker.options import JobOptions, Options, with_changes
+from disque_trio.worker.requests import Request
 
 
 @attrs.frozen(eq=False, repr=False)

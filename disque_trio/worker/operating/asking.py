@@ -17,17 +17,14 @@ from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.nodes import Nodes
 from disque_trio.client.refusals import RefusedError
+from disque_trio.client.settings import OUTAGE_PAUSE_S, OUTAGE_S
 
 if TYPE_CHECKING:
     from disque_trio.client.blocking import BlockingClient
 
 Item = TypeVar("Item")
-KEY_PATIENCE_S: Final = 30.0
-"""For so long a command about a key is run again: twice the time after which nodes give up one that
-does not answer (`cluster-node-timeout`, by default)."""
-_PAUSE_S: Final = 0.2
 _DELAYED: Final = ("NOREPL", "TIMEOUT")
-"""Codes of what nodes answer in the meantime."""
+"""Codes of errors for a command about a key while a node does not answer."""
 
 
 class Asking(Protocol):
@@ -104,7 +101,7 @@ async def at_each(client: Asking, ask: Callable[[Address], Awaitable[list[Item]]
         except DisqueError as error:
             unreached[str(address)] = str(error)
 
-    nodes = client.nodes.order(_now(client))
+    nodes = client.nodes.order(now(client))
     if isinstance(client, InSteps):
         for address in nodes:
             await one(address)
@@ -118,21 +115,27 @@ async def at_each(client: Asking, ask: Callable[[Address], Awaitable[list[Item]]
 async def settled(client: Asking, command: Command[Item]) -> Item:
     """The result of a command about a key. While a node does not answer, the others refuse it until
     they give that node up: it is run again until then. Raises errors of the client."""
-    ends = _now(client) + KEY_PATIENCE_S
+    ends = now(client) + OUTAGE_S
     while True:
         try:
             return await client.run(command)
         except RefusedError as error:
-            if error.code not in _DELAYED or _now(client) >= ends:
+            if error.code not in _DELAYED or now(client) >= ends:
                 raise
-        if isinstance(client, InSteps):
-            time.sleep(_PAUSE_S)
-        else:
-            await anyio.sleep(_PAUSE_S)
+        await pause(client, OUTAGE_PAUSE_S)
 
 
-def _now(client: Asking) -> float:
+def now(client: Asking) -> float:
+    """The time of this client, in seconds."""
     return time.monotonic() if isinstance(client, InSteps) else anyio.current_time()
+
+
+async def pause(client: Asking, seconds: float) -> None:
+    """Sleep, in the thread or in the event loop of this client."""
+    if isinstance(client, InSteps):
+        time.sleep(seconds)
+    else:
+        await anyio.sleep(seconds)
 
 
 def within(client: Asking, seconds: float | None) -> AbstractContextManager[object]:

@@ -43,7 +43,7 @@ class Due:
 
 @attrs.frozen(kw_only=True)
 class Note:
-    """A worker's sign of life."""
+    """A worker's heartbeat."""
 
     control: str
     """The queue of its orders."""

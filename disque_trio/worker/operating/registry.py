@@ -42,7 +42,7 @@ WAIT_S: Final = 30.0
 """How long a GETJOB for orders waits."""
 PAUSE_S: Final = 5.0
 """After no node has answered."""
-LAST_WORDS_S: Final = 1.0
+GRACE_S: Final = 1.0
 MOST_STACKS: Final = 65_536
 MOST_SCHEDULES: Final = 200
 """In a note."""
@@ -82,7 +82,7 @@ class Registrar:
                 tasks.start_soon(self._obey)
                 await self._keep_note()
         finally:
-            with anyio.move_on_after(LAST_WORDS_S, shield=True):
+            with anyio.move_on_after(GRACE_S, shield=True):
                 await self._send(self._removal())
 
     # Notes.

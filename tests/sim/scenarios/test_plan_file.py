@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disque_trio.sim.scenarios import plan_file
+from disque_trio.sim.scenarios.apps import HandlerAction
 from disque_trio.sim.scenarios.plan import (
     Add,
     ClockPlan,
@@ -40,6 +41,18 @@ PLAN = Plan(
 
 def test_a_plan_survives_being_written() -> None:
     assert plan_file.parse(plan_file.dump(PLAN)) == PLAN
+
+
+def test_a_plan_of_an_earlier_release_has_keys_of_another_name() -> None:
+    text = (
+        '{"plan": 1, "scenario": "x", "seed": 1, "nodes": 3, "apps": {"calls": [{"at": 1, '
+        '"producer": 1, "jobs": [{"number": 1, "task": "t", "deeds": [{"kind": "error"}]}]}]}}'
+    )
+
+    plan = plan_file.parse(text)
+
+    assert plan.apps is not None
+    assert plan.apps.calls[0].jobs[0].actions == (HandlerAction(kind="error"),)
 
 
 def test_what_is_as_by_default_is_left_out() -> None:

@@ -319,6 +319,22 @@ def test_a_missing_base_and_a_circle_are_told(tmp_path: Path) -> None:
     assert problems(tmp_path, HEAD + 'base = "x"\n') == ["3: x is based on itself"]
 
 
+def test_a_key_may_have_its_former_name(tmp_path: Path) -> None:
+    path = tmp_path / "one.toml"
+    path.write_text(HEAD + "[apps]\ndeeds = { error = 2 }\n", "utf-8")
+
+    apps = load(path).apps
+
+    assert apps is not None
+    assert apps.actions == (("error", Range(2, 2)),)
+
+
+def test_a_former_name_beside_the_new_one_of_a_base_is_a_mistake(tmp_path: Path) -> None:
+    text = HEAD + "[apps]\nactions = { error = 2 }\ndeeds = { error = 3 }\n"
+
+    assert problems(tmp_path, text) == ["5: 'deeds' is called 'actions' now"]
+
+
 def test_a_name_is_not_inherited(tmp_path: Path) -> None:
     (tmp_path / "base.toml").write_text(BASE)
 

@@ -26,9 +26,9 @@ def history_of(cancel_s: float = 0.0) -> History:
     return history
 
 
-def run(number: int, at: int, deed: str = "return", outcome: str = "done") -> RunRecord:
+def run(number: int, at: int, action: str = "return", outcome: str = "done") -> RunRecord:
     end = (at + 1) * SECOND
-    known = at * SECOND, "w1", f"D-{number}", number, deed, 1, 1, 0, 0, 0
+    known = at * SECOND, "w1", f"D-{number}", number, action, 1, 1, 0, 0, 0
     return RunRecord(*known, end, end, outcome)
 
 

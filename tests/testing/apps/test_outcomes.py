@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from disque_trio.sim.scenarios.apps import Deed
+from disque_trio.sim.scenarios.apps import HandlerAction
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.testing.apps.checkers import outcomes
@@ -12,7 +12,7 @@ from tests.trees import HOME
 
 
 @pytest.mark.parametrize(
-    ("deed", "deed_at", "outcome", "found"),
+    ("action", "acted_at", "outcome", "found"),
     [
         ("snooze", 2, "release", set()),
         ("snooze", None, "release", {"A3"}),
@@ -22,15 +22,15 @@ from tests.trees import HOME
     ],
 )
 def test_a_run_whose_time_limit_ends_as_it_ends_itself_may_have_either_outcome(
-    deed: str, deed_at: int | None, outcome: str, found: set[str]
+    action: str, acted_at: int | None, outcome: str, found: set[str]
 ) -> None:
     plan = expand(load(HOME / "scenarios" / "apps-calm.toml"), 0).apps
     assert plan is not None
     history = History(plan)
     job = next(iter(history.jobs.values()))
-    job.plan = attrs.evolve(job.plan, deeds=(Deed(kind=deed),))
+    job.plan = attrs.evolve(job.plan, actions=(HandlerAction(kind=action),))
     job.runs = [
-        RunRecord(1, "w1", "id", 1, deed, 1, 1, 0, 0, 0, deed_at, 3, outcome, "", "TOO_LONG")
+        RunRecord(1, "w1", "id", 1, action, 1, 1, 0, 0, 0, acted_at, 3, outcome, "", "TOO_LONG")
     ]
 
     outcomes.check(history)

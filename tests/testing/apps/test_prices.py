@@ -15,7 +15,7 @@ SECOND = 1_000_000
 
 def run(at: int, place: int, interrupted: int, ended_at: int) -> RunRecord:
     return RunRecord(
-        at=at * SECOND, process="w1", job="id", number=1, deed="late", attempt=1,
+        at=at * SECOND, process="w1", job="id", number=1, action="late", attempt=1,
         delivery=place + 1, snoozes=0, interrupted=interrupted, place=place,
         delivered_at=at * SECOND, ended_at=ended_at * SECOND, outcome="dead",
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from disque_trio.cli.sim import main
 from disque_trio.cli.sim.execution import execute
 from disque_trio.sim.scenarios import plan_file
-from disque_trio.sim.scenarios.apps import Deed
+from disque_trio.sim.scenarios.apps import HandlerAction
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.testing.apps.run import simulate
@@ -47,7 +47,9 @@ def test_a_run_goes_on_while_a_worker_with_much_to_do_runs_jobs(
     assert plan.apps is not None
     calls = [call for call in plan.apps.calls if call.kind == "single"][:12]
     slow = tuple(
-        attrs.evolve(call, jobs=(attrs.evolve(call.jobs[0], deeds=(Deed(work=8_000_000),)),))
+        attrs.evolve(
+            call, jobs=(attrs.evolve(call.jobs[0], actions=(HandlerAction(work=8_000_000),)),)
+        )
         for call in calls
     )
     tasks = tuple(attrs.evolve(each, timeout_s=None) for each in plan.apps.tasks)

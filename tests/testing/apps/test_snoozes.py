@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.sim.scenarios.apps import AppCall, AppJob, AppsPlan, AppTask, Deed
+from disque_trio.sim.scenarios.apps import AppCall, AppJob, AppsPlan, AppTask, HandlerAction
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.testing.apps.checkers import timing
@@ -11,10 +11,10 @@ from disque_trio.tracing.rows import Row
 from tests.trees import HOME
 
 
-def run(at: int, id: str, deed: str, place: int) -> RunRecord:
+def run(at: int, id: str, action: str, place: int) -> RunRecord:
     """One second long."""
     end = at * 1_000_000
-    return RunRecord(end - 1_000_000, "w1", id, 1, deed, 1, 1, 0, 0, place, end, end, "release")
+    return RunRecord(end - 1_000_000, "w1", id, 1, action, 1, 1, 0, 0, place, end, end, "release")
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,12 @@ def test_a_snoozed_job_runs_again_under_its_id_beside_one_that_was_added_twice(
     assert plan is not None
     history = History(plan)
     job = next(iter(history.jobs.values()))
-    deeds = [*((id, "error") for id in before), ("one", "snooze"), *((id, "late") for id in after)]
-    job.runs += [run(10 + 60 * n, id, deed, n) for n, (id, deed) in enumerate(deeds)]
+    actions = [
+        *((id, "error") for id in before),
+        ("one", "snooze"),
+        *((id, "late") for id in after),
+    ]
+    job.runs += [run(10 + 60 * n, id, action, n) for n, (id, action) in enumerate(actions)]
 
     timing.check(history)
 
@@ -55,7 +59,7 @@ def test_a_snoozed_member_of_a_flow_runs_again_unless_its_producer_has_begun_to_
     cancel_s: float, added_at: int | None, found: set[str]
 ) -> None:
     task = AppTask(name="t", queue="q")
-    job = AppJob(number=1, task="t", deeds=(Deed(kind="snooze", work=0, after_s=2.0),))
+    job = AppJob(number=1, task="t", actions=(HandlerAction(kind="snooze", work=0, after_s=2.0),))
     call = AppCall(at=0, producer=1, kind="flow", jobs=(job,), cancel_s=cancel_s)
     history = History(AppsPlan(tasks=(task,), calls=(call,)))
     history.jobs[1].runs = [run(20, "one", "snooze", 0)]

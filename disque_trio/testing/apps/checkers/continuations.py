@@ -35,7 +35,7 @@ def check(history: History) -> None:
 
 
 def _check_step(history: History, one: JobRecord, following: JobRecord) -> None:
-    returned = [run for run in one.runs if run.deed_at is not None and run.deed in RETURNS]
+    returned = [run for run in one.runs if run.acted_at is not None and run.action in RETURNS]
     done = [run for run in returned if run.outcome == "done"]
     if following.runs and not returned:
         text = f"{following.name} runs, and {one.name} before it was not done"
@@ -54,7 +54,7 @@ def is_in_hand(history: History, job: JobRecord) -> bool:
 def check_once(history: History, job: JobRecord, name: str) -> None:
     """It was added once, in calm."""
     ids = list(dict.fromkeys(run.job for run in job.runs))
-    if len(ids) > 1 and "snooze" not in [run.deed for run in job.runs]:
+    if len(ids) > 1 and "snooze" not in [run.action for run in job.runs]:
         first, last = job.runs[0], job.runs[-1]
         if history.is_calm(first.at - 5_000_000, last.at):
             history.violate(
@@ -80,7 +80,7 @@ def _check_then(history: History, members: list[JobRecord], then: JobRecord) -> 
     if then.reported.get("late"):
         return
     for job, ended in zip(owners, ends, strict=True):
-        last = max((run.deed_at or run.at for run in _own_runs(history, job)), default=0)
+        last = max((run.acted_at or run.at for run in _own_runs(history, job)), default=0)
         if ended == NEVER or last > begins + SLACK:
             text = f"{then.name} runs before {job.name}, a member of its batch, has ended"
             history.violate("A7", text, begins, then.runs[0].job)
@@ -107,7 +107,7 @@ def _state(history: History, job: JobRecord) -> str:
     if not job.runs:
         return "merged"  # its key was another job's, or another one took its place
     last = [run for run in job.runs if run.outcome == "done"]
-    return "cancelled" if last and last[-1].deed == "cancel" else "done"
+    return "cancelled" if last and last[-1].action == "cancel" else "done"
 
 
 def _own_runs(history: History, job: JobRecord) -> list[RunRecord]:

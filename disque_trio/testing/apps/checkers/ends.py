@@ -29,7 +29,7 @@ def check(history: History) -> None:
 
 
 def _was_done(job: JobRecord) -> bool:
-    return any(run.outcome == "done" and run.deed_at is not None for run in job.runs)
+    return any(run.outcome == "done" and run.acted_at is not None for run in job.runs)
 
 
 def _replaced(history: History) -> set[int]:

@@ -36,7 +36,7 @@ def _check_order(history: History, job: JobRecord, before: list[JobRecord]) -> N
 
 def _done_at(job: JobRecord) -> list[Micros]:
     """When its handler has returned, in runs that may be done."""
-    return [run.deed_at for run in job.runs if run.deed_at is not None and run.deed in RETURNS]
+    return [run.acted_at for run in job.runs if run.acted_at is not None and run.action in RETURNS]
 
 
 def _check_end(history: History, call: AppCall, job: JobRecord, before: list[JobRecord]) -> None:
@@ -61,5 +61,5 @@ def _acked_at(history: History, job: JobRecord) -> Micros | None:
     """When it was done, for good."""
     if is_in_hand(history, job):
         return None
-    done = [run.ended_at for run in job.runs if run.outcome == "done" and run.deed in RETURNS]
+    done = [run.ended_at for run in job.runs if run.outcome == "done" and run.action in RETURNS]
     return min((at for at in done if at is not None), default=None)

@@ -1,4 +1,4 @@
-"""What has happened to an app, from rows."""
+"""The history of an app, from rows."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from disque_trio.tracing.rows import Row
 
 NEVER: Final[Micros] = 1 << 61
 REUNION: Final[Micros] = 4_000_000
-"""How long nodes may take to have links again, and to tell each other what they have missed."""
+"""How long nodes may take to restore links, and to exchange the messages that they have missed."""
 SLACK: Final[Micros] = 60_000
-"""Clocks of nodes count milliseconds, and rows of handlers come after those of nodes."""
+"""Clocks of nodes count milliseconds, and rows of handlers follow those of nodes."""
 
 
 @attrs.define(eq=False)
@@ -27,15 +27,15 @@ class RunRecord:
     process: str
     job: str
     number: int
-    deed: str
+    action: str
     attempt: int
     delivery: int
     snoozes: int
     interrupted: int
     place: int
-    """How many runs of the job began before."""
-    deed_at: Micros | None = None
-    """When the handler did what its plan says."""
+    """The number of earlier runs of the job."""
+    acted_at: Micros | None = None
+    """When the handler carried out the action of its plan."""
     ended_at: Micros | None = None
     outcome: str = ""
     text: str = ""
@@ -43,19 +43,19 @@ class RunRecord:
     why: str = ""
     """Why it was cancelled."""
     is_cut_off: bool = False
-    """Its process was killed."""
+    """Was its process killed?"""
     delivered_at: Micros = NEVER
-    """When its worker got the job, which it may have held before it began."""
+    """When its worker received the job, which it may have held before it began."""
 
     @property
     def delay(self) -> Micros | None:
-        """That of its outcome."""
+        """The delay of its outcome."""
         return int(self.text) if self.text.isdigit() else None
 
 
 @attrs.define(eq=False)
 class JobRecord:
-    """A job of the app, whatever ids it has had."""
+    """A job of the app, with all of its ids."""
 
     number: int
     plan: AppJob
@@ -63,37 +63,37 @@ class JobRecord:
     call: AppCall
     added_at: Micros | None = None
     id: str = ""
-    """As its producer was told."""
+    """The id that its producer received."""
     refused: str = ""
     runs: list[RunRecord] = attrs.Factory(list)
     reported: dict[str, int] = attrs.Factory(dict)
-    """Of what follows a batch: how many members have ended how, as it was told."""
+    """For the continuation of a batch: the number of members by outcome, as it received them."""
 
     is_own: bool = False
-    """Was it added? Not if its key was taken: then its id is that of another job."""
+    """Was it added? Not if its key was reserved: then its id is that of another job."""
 
     @property
     def is_step(self) -> bool:
-        """Is it a later step of a chain, what follows a batch, or a member of a flow?"""
+        """Is it a later step of a chain, the continuation of a batch, or a member of a flow?"""
         jobs = self.call.jobs
         places = {"chain": jobs[1:], "then": jobs[-1:], "flow": jobs}
         return self.plan in places.get(self.call.kind, ())
 
     @property
     def ids(self) -> list[str]:
-        """All that it has had."""
+        """All of its ids."""
         first = [self.id] if self.is_own else []
         return list(dict.fromkeys([*first, *(run.job for run in self.runs)]))
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name in messages."""
         return f"job {self.number} of {self.task.name}"
 
 
 @attrs.define(eq=False)
 class Wait:
-    """Somebody waits for a result."""
+    """A wait for a result."""
 
     at: Micros
     number: int
@@ -102,7 +102,7 @@ class Wait:
     reported_at: Micros | None = None
     how: str = ""
     is_gone: bool = False
-    """Nobody waits any more: the process was killed."""
+    """The wait has ended because the process was killed."""
 
 
 _Span = tuple[Micros, Micros]
@@ -119,7 +119,7 @@ _POINTS: Final = (
 
 
 class History:
-    """Takes rows in order."""
+    """Collects rows in order."""
 
     def __init__(self, plan: AppsPlan) -> None:
         self.plan = plan
@@ -131,17 +131,17 @@ class History:
         }
         self.violations: list[Violation] = []
         self.acked: dict[str, Micros] = {}
-        """By id: when a node first took it for acknowledged."""
+        """By id: when a node first regarded it as acknowledged."""
         self.dead: dict[str, Micros] = {}
         self.expired: dict[str, Micros] = {}
         self.taken_back: dict[str, list[Micros]] = defaultdict(list)
-        """By id: when nodes queued it because its worker had not answered in time."""
+        """By id: when nodes requeued it because its worker had not answered in time."""
         self.held: dict[str, Micros] = {}
         """By id: when a node first had it."""
         self.flows: dict[int, Micros] = {}
         """By the number of the first member: when the flow was added."""
         self.cancelled: dict[int, Micros] = {}
-        """By the same: when its producer was told that it is cancelled."""
+        """Likewise: when its producer received the confirmation that it is cancelled."""
         self.left: dict[str, tuple[str, str]] = {}
         """By id: the state and the queue."""
         self.waits: list[Wait] = []
@@ -151,9 +151,9 @@ class History:
         self.lives = 0
         self.troubles: list[_Span] = []
         self.at_nodes: list[_Span] = []
-        """Those that are no ends of processes of the app."""
+        """Faults other than ends of processes of the app."""
         self.drift = 0.0
-        """By which part the clock of a node has been faster than true time at most."""
+        """The greatest fraction by which the clock of a node ran faster than true time."""
         self.over_at: Micros = 0
         self._open: dict[tuple[str, ...], list[tuple[Micros, bool]]] = defaultdict(list)
         self._running: dict[tuple[str, str], RunRecord] = {}
@@ -166,11 +166,13 @@ class History:
         self.violations.append(Violation(property=name, time=at, job=job, node="", detail=text))
 
     def owner(self, job: JobRecord) -> JobRecord:
-        """The job that has its id: that which runs under it, or the first that was told it."""
+        """The job with this id: the one that runs under it, or else the first one that received
+        it."""
         return self.jobs[self._owners.get(job.id, job.number)]
 
     def is_calm(self, since: Micros, until: Micros, *, at_nodes: bool = False) -> bool:
-        """Was nothing wrong in this time? With `at_nodes` ends of the app's processes are not."""
+        """Was there no fault in this time? With `at_nodes` ends of the app's processes do not
+        count."""
         spans = self.at_nodes if at_nodes else self.troubles
         still = [began for opened in self._open.values() for began, is_node in opened
                  if is_node or not at_nodes]  # fmt: skip
@@ -179,7 +181,7 @@ class History:
         )
 
     def shortest(self, wait: Micros) -> Micros:
-        """How long a node lets a job wait at least, which is to wait for so long by its clock."""
+        """The shortest true time of a wait that has this length by the clock of a node."""
         return int(wait * (1 - self.drift)) - SLACK
 
     def finish(self) -> None:
@@ -223,13 +225,13 @@ class History:
 
     def _begin(self, row: Row) -> None:
         job, facts = self.jobs[row.ref], fields(row.detail)
-        self._owners[row.job] = row.ref  # now it is sure
+        self._owners[row.job] = row.ref  # now it is certain
         run = RunRecord(
             at=row.time,
             process=row.client,
             job=row.job,
             number=row.ref,
-            deed=row.cause,
+            action=row.cause,
             attempt=int(facts["attempt"]),
             delivery=int(facts["delivery"]),
             snoozes=int(facts["snoozes"]),
@@ -243,9 +245,9 @@ class History:
     def _deliver(self, row: Row) -> None:
         self._delivered[row.client, row.job] = row.time
 
-    def _deed(self, row: Row) -> None:
+    def _action(self, row: Row) -> None:
         if (run := self._running.get((row.client, row.job))) is not None:
-            run.deed_at = row.time
+            run.acted_at = row.time
 
     def _end(self, row: Row) -> None:
         run = self._running.get((row.client, row.job))
@@ -254,7 +256,7 @@ class History:
         facts = fields(row.detail, "is_")
         run.ended_at, run.outcome = row.time, row.cause
         run.why, run.text = facts.get("why", ""), facts.get("is_", "")
-        if row.cause not in ("interrupted", "raised"):  # else the last word is not said yet
+        if row.cause not in ("interrupted", "raised"):  # otherwise the outcome is not final yet
             del self._running[row.client, row.job]
 
     def _ends(self, row: Row) -> None:
@@ -341,7 +343,8 @@ _TAKES: Final[dict[str, Callable[[History, Row], None]]] = {
     "app.added": History._added,
     "app.refused": History._refused,
     "app.begin": History._begin,
-    "app.deed": History._deed,
+    "app.action": History._action,
+    "app.deed": History._action,  # traces of 0.1.0
     "app.end": History._end,
     "app.ends": History._ends,
     "app.kill": History._gone,

@@ -3,7 +3,7 @@ down once more; nothing of the library is asked."""
 
 from typing import Final
 
-from disque_trio.sim.scenarios.apps import AppTask, Deed, Micros
+from disque_trio.sim.scenarios.apps import AppTask, HandlerAction, Micros
 from disque_trio.terminal.counting import counted
 from disque_trio.testing.apps.checkers.history import History, JobRecord, RunRecord
 
@@ -37,8 +37,8 @@ def check(history: History) -> None:
 def _check_outcome(history: History, job: JobRecord, run: RunRecord) -> None:
     if run.ended_at is None or run.why not in ("", "TOO_LONG") or run.outcome == "interrupted":
         return
-    deed = _deed_of(job, run)
-    wrong = _wrong(job.task, run, deed)
+    action = _action_of(job, run)
+    wrong = _wrong(job.task, run, action)
     if wrong and not _has_no_place(history, job, run):
         history.violate("A3", f"{_did(job, run)}: {wrong}", run.ended_at, run.job)
 
@@ -46,21 +46,21 @@ def _check_outcome(history: History, job: JobRecord, run: RunRecord) -> None:
 def _has_no_place(history: History, job: JobRecord, run: RunRecord) -> bool:
     """Did no node take what was to follow, so that the run counts as failed?"""
     is_alone = job.call.kind in ("single", "many") and not job.task.has_result
-    has_returned = _WANTED.get(run.deed) == "done" and run.outcome in ("retry", "dead")
+    has_returned = _WANTED.get(run.action) == "done" and run.outcome in ("retry", "dead")
     return has_returned and not is_alone and not history.is_calm(run.at, run.ended_at or run.at)
 
 
 def _did(job: JobRecord, run: RunRecord) -> str:
-    what = "ran too long" if run.why == "TOO_LONG" else f"did '{run.deed}'"
+    what = "ran too long" if run.why == "TOO_LONG" else f"did '{run.action}'"
     return f"run {run.place + 1} of {job.name} {what} at attempt {run.attempt}"
 
 
-def _deed_of(job: JobRecord, run: RunRecord) -> Deed:
-    actions = job.plan.deeds
-    return actions[min(run.place, len(actions) - 1)] if actions else Deed()
+def _action_of(job: JobRecord, run: RunRecord) -> HandlerAction:
+    actions = job.plan.actions
+    return actions[min(run.place, len(actions) - 1)] if actions else HandlerAction()
 
 
-def _wrong(task: AppTask, run: RunRecord, deed: Deed) -> str:
+def _wrong(task: AppTask, run: RunRecord, action: HandlerAction) -> str:
     """What is wrong with the outcome; empty if nothing is."""
     found = run.outcome + (f" after {run.text} us" if run.outcome == "retry" else "")
     if run.outcome == "raised":
@@ -69,14 +69,14 @@ def _wrong(task: AppTask, run: RunRecord, deed: Deed) -> str:
         return "it is tried again without a delay"
     if run.why == "TOO_LONG":
         wrong = _wrong_failure(task, run, found)
-        if not wrong or run.deed_at is None:
+        if not wrong or run.acted_at is None:
             return wrong  # else it could not be cancelled any more: what it says counts
-    wanted = _WANTED.get(run.deed)
+    wanted = _WANTED.get(run.action)
     if wanted is not None:
         return "" if run.outcome == wanted else f"{found}, not {wanted}"
-    if run.deed == "retry":
-        return _wrong_failure(task, run, found, round(deed.after_s * SECOND))
-    is_failure = run.deed in _FAILURES or (run.deed == "kill" and task.executor == "process")
+    if run.action == "retry":
+        return _wrong_failure(task, run, found, round(action.after_s * SECOND))
+    is_failure = run.action in _FAILURES or (run.action == "kill" and task.executor == "process")
     return _wrong_failure(task, run, found) if is_failure else ""
 
 

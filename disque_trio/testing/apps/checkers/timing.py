@@ -116,9 +116,9 @@ def _has_ended_beside(job: JobRecord, run: RunRecord) -> bool:
 
 def _check_snoozes(history: History, job: JobRecord) -> None:
     for place, run in enumerate(job.runs):
-        if run.deed != "snooze" or run.deed_at is None or run.ended_at is None or run.why:
+        if run.action != "snooze" or run.acted_at is None or run.ended_at is None or run.why:
             continue
-        after = round(job.plan.deeds[min(place, len(job.plan.deeds) - 1)].after_s * 1_000_000)
+        after = round(job.plan.actions[min(place, len(job.plan.actions) - 1)].after_s * 1_000_000)
         # A producer that has no answer may add a job twice: both run, each under its id.
         doubles = {each.job for each in job.runs[:place]} - {run.job}
         after_it = [each for each in job.runs[place + 1 :] if each.at >= run.ended_at]

@@ -47,27 +47,25 @@ def _right(job: JobRecord, end: Micros) -> str:
         return ""
     if last[0].outcome == "dead":
         return "JobFailedError"
-    return "value" if last[0].deed in ("return", "block") else ""
+    return "value" if last[0].action in ("return", "block") else ""
 
 
 def _end(history: History, job: JobRecord) -> Micros:
     """When the library, or else a node, has said that it is over."""
-    ends = [
-        run.ended_at for run in job.runs if run.ended_at and _is_last_word(run.outcome, run.deed)
-    ]
+    ends = [run.ended_at for run in job.runs if run.ended_at and _is_final(run.outcome, run.action)]
     ends += [history.dead[id] for id in job.ids if id in history.dead]
     return min(ends, default=NEVER)
 
 
-def _is_last_word(outcome: str, deed: str) -> bool:
-    return outcome == "dead" or (outcome == "done" and deed != "snooze")
+def _is_final(outcome: str, action: str) -> bool:
+    return outcome == "dead" or (outcome == "done" and action != "snooze")
 
 
 def _end_of_chain(history: History, jobs: list[JobRecord]) -> Micros:
     """Of its last step, or of the first that is no success."""
     for job in jobs:
         end = _end(history, job)
-        failed = any(run.outcome == "dead" or run.deed == "cancel" for run in job.runs
+        failed = any(run.outcome == "dead" or run.action == "cancel" for run in job.runs
                      if run.ended_at == end)  # fmt: skip
         if failed or any(history.dead.get(id) == end for id in job.ids) or job is jobs[-1]:
             return end
