@@ -118,7 +118,7 @@ def isolated(extras: frozenset[str], code: str, *words: str) -> "subprocess.Comp
         module: {plain(each) for each in names}
         for module, names in packages_distributions().items()
     }
-    here = packages(extras) | {"pip", "setuptools"}
+    here = packages(extras) | {"pip"}
     allowed = [module for module, names in owners.items() if names & here]
     return subprocess.run(
         [sys.executable, "-c", ISOLATED + code, json.dumps(allowed), json.dumps([*owners]), *words],

@@ -1,5 +1,6 @@
 """Kinds of values that options may have. `check_kinds` refuses others where they are declared."""
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -150,7 +151,9 @@ def check_function(name: str, fn: Any) -> None:
         raise ValueError(
             f"task {name}: {shown(fn)} is no function; a name is given as name={shown(fn)}"
         )
-    if not callable(fn) or not (inspect.isroutine(fn) or inspect.isclass(fn)):
+    # Python 3.14 regards a `partial` as a routine. It has no name, module or docstring of its own.
+    is_routine = inspect.isroutine(fn) and not isinstance(fn, functools.partial)
+    if not callable(fn) or not (is_routine or inspect.isclass(fn)):
         raise ValueError(f"task {name}: {shown(fn)} is no function: declare one that calls it")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise ValueError(
