@@ -46,6 +46,7 @@ from disque_trio.worker.options import (
     TaskOptions,
     check_names,
     check_options,
+    queue_of_looks,
 )
 from disque_trio.worker.policies import Policy
 from disque_trio.worker.runtime import runtime
@@ -350,9 +351,11 @@ class App(Generic[State]):
 
     @property
     def queues(self) -> list[str]:
-        """The queues of all tasks and consumers, by name."""
+        """The queues of all tasks and consumers, by name; and those that belong to queues with
+        limits (`limit`)."""
         queues = {task.definition.options.queue for task in self.tasks.values()}
-        return sorted(queues | self._consumers.keys())
+        queues |= self._consumers.keys()
+        return sorted(queues | {queue_of_looks(each, self.limits) for each in queues})
 
     @property
     def cluster(self) -> Cluster:

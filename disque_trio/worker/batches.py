@@ -237,7 +237,7 @@ async def _add_collector(
     kwargs = {name: codec.part(value, enqueuer.form) for name, value in arguments.items()}
     ttl = math.ceil(until - runtime().now()) + SPARE_S
     options = Options(
-        queue=options.queue,
+        queue=enqueuer.queue_of_looks(options.queue),
         ttl=ttl,
         lease=LEASE_S,
         replicate=options.replicate,

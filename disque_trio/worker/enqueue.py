@@ -60,6 +60,7 @@ from disque_trio.worker.options import (
     Place,
     carried_by,
     place_of,
+    queue_of_looks,
     unique_key,
     without_own,
 )
@@ -381,6 +382,10 @@ class Enqueuer:
     def longest(self) -> int:
         """Bytes of an envelope at most, before codecs change it."""
         return self.codecs.longest if self.codecs.written else self.max_body
+
+    def queue_of_looks(self, queue: str) -> str:
+        """Where the coordinators and collectors wait that a worker of this queue runs."""
+        return queue if self.app is None else queue_of_looks(queue, self.app.limits)
 
     # Clients.
 

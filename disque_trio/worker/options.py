@@ -7,7 +7,7 @@ of docs/worker.md and the headers of jobs are derived from it.
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, Literal, TypedDict, get_args
@@ -32,6 +32,9 @@ RESERVED: Final = "disque-trio."
 """Queues of this library begin so."""
 NOTES: Final = RESERVED + "checkpoints"
 """The queue of jobs that are notes beside other jobs: their checkpoints and trials."""
+LOOKS: Final = RESERVED + "looks."
+"""Begins the name of a queue beside one with limits, for coordinators of flows and collectors of
+batches: a look at a flow must not use up what its members need."""
 OWN_HEADERS: Final = frozenset((
     "added", "attempts", "batch", "due", "hops", "keep", "lease", "priority", "replicate",
     "reply_codecs", "reply_key", "reply_to", "result_ttl", "snoozes", "sync", "then", "tries",
@@ -286,7 +289,8 @@ class Options:
 
     def _mistakes(self) -> Iterable[tuple[bool, str]]:
         yield not self.queue, "queue is empty"
-        yield self.queue.startswith(RESERVED), f"queue {self.queue}: {RESERVED} is reserved"
+        is_reserved = self.queue.startswith(RESERVED) and not self.queue.startswith(LOOKS)
+        yield is_reserved, f"queue {self.queue}: {RESERVED} is reserved"
         yield (
             self.lease != 0 and self.lease < SHORTEST_LEASE_S,
             f"lease is {self.lease} s: a lease is {SHORTEST_LEASE_S} s or longer, or 0",
@@ -353,6 +357,12 @@ _TOO_MANY: Final = (
     "its attempts may wait {:.0f} s in all, and the job lives {} s; "
     "raise ttl, or lower attempts or the waits"
 )
+
+
+def queue_of_looks(queue: str, limits: Container[str]) -> str:
+    """Where the coordinators and collectors wait that a worker of this queue runs, if these queues
+    have limits."""
+    return LOOKS + queue if queue in limits else queue
 
 
 def _names(aliases: Iterable[str]) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ class Flow:
         members = [_member(enqueuer, *each) for each in self._calls]
         for place in range(len(members)):
             request_of(enqueuer, flow, until, enqueuer.copies, members, place, None)
-        queue = self._queue or self._calls[0][0].definition.options.queue
+        queue = enqueuer.queue_of_looks(self._queue or self._calls[0][0].definition.options.queue)
         copies = enqueuer.copies
         arguments = {"flow": flow, "members": members, "until": until, **copies.as_options()}
         ttl = math.ceil(self._deadline) + SPARE_S
