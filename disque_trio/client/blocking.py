@@ -81,7 +81,7 @@ class BlockingClient(ClusterClient):
             result: Result = self._run_in_parts(command, first)
             return result
         attempts = self.nodes.attempts(
-            time.monotonic(),
+            began := time.monotonic(),
             is_repeatable=command.is_repeatable,
             is_sought=command.is_sought,
             first=first,
@@ -89,8 +89,9 @@ class BlockingClient(ClusterClient):
         )
         for address in attempts:
             with attempts:
-                (reply,) = self._ask(address, [command])
-                return command.result(reply)
+                asked = command.after(time.monotonic() - began)
+                (reply,) = self._ask(address, [asked])
+                return asked.result(reply)
         raise AssertionError("a loop over nodes ends by an error")
 
     def _run_in_parts(self, command: LongWait[Result], first: Address | None) -> Result:

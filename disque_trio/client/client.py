@@ -91,7 +91,7 @@ class Client(ClusterClient):
             result: Result = await self._run_in_parts(command, first)
             return result
         attempts = self.nodes.attempts(
-            anyio.current_time(),
+            began := anyio.current_time(),
             is_repeatable=command.is_repeatable,
             is_sought=command.is_sought,
             first=first,
@@ -99,8 +99,9 @@ class Client(ClusterClient):
         )
         for address in attempts:
             with attempts:
-                (reply,) = await self._ask(address, [command])
-                return command.result(reply)
+                asked = command.after(anyio.current_time() - began)
+                (reply,) = await self._ask(address, [asked])
+                return asked.result(reply)
         raise AssertionError("a loop over nodes ends by an error")
 
     async def _run_in_parts(self, command: LongWait[Result], first: Address | None) -> Result:
