@@ -42,6 +42,7 @@ from disque_trio.worker.options import (
     EXECUTORS,
     AppOptions,
     Definition,
+    Options,
     RunOptions,
     TaskOptions,
     check_names,
@@ -255,7 +256,7 @@ class App(Generic[State]):
         each of its groups. While nodes cannot reach each other, each side has its part, or with
         `loose` the whole. Workers set it when they start, in place of earlier limits of the queue.
         Raises `ValueError` for invalid options."""
-        check_options({"queue": queue})
+        Options(queue=queue)
         limits = import_module("disque_trio.worker.limits")  # few apps need it
         of_group = group_concurrency, group_rate, group_burst
         self.limits[queue] = limits.QueueLimit(queue, concurrency, rate, burst, loose, *of_group)

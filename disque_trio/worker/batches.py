@@ -17,6 +17,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import WINDOW
 from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec, tokens
+from disque_trio.worker.checks import listed, seconds_of
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result, check_call
 from disque_trio.worker.enqueued import Enqueued
@@ -67,7 +68,7 @@ class Batch(Generic[R]):
     async def wait(self, timeout: float | None = None) -> list[R]:
         """The results of all members, in order. Raises `BatchFailedError` when each has reported
         its result or failure, or after `timeout` seconds."""
-        ends = anyio.current_time() + (math.inf if timeout is None else timeout)
+        ends = anyio.current_time() + seconds_of(timeout)
         results: dict[int, R] = {}
         missing: dict[int, str] = {}
         failed: dict[int, tuple[str, DisqueError]] = {}
@@ -112,7 +113,7 @@ async def add(
         raise ValueError(f"if_failed={if_failed!r} must be one of {', '.join(get_args(IfFailed))}")
     check_kinds({"deadline": deadline}, OF_APP)
     batch = runtime().new_key()
-    members = list(calls)
+    members = listed(calls, "calls")
     for call in members if then is None else (*members, then):
         check_call(call)
     if then is None:

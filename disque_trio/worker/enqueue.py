@@ -41,7 +41,7 @@ from disque_trio.terminal.counting import counted
 from disque_trio.terminal.escapes import printable
 from disque_trio.worker import codec
 from disque_trio.worker.arguments import Arguments, Packed
-from disque_trio.worker.checks import shown
+from disque_trio.worker.checks import iterated, shown
 from disque_trio.worker.codec import Form
 from disque_trio.worker.codecs import Codecs
 from disque_trio.worker.copies import NO_COPIES, Copies
@@ -435,7 +435,7 @@ class Enqueuer:
         self.opened.get()
         results: list[Result[R_co]] = []
         under_way: list[Result[R_co]] = []
-        each = iter(calls)
+        each = iterated(calls, "calls")
         with with_results(results, under_way):
             while some := self._window(each):
                 under_way[:] = map(_under_way, some)
@@ -447,7 +447,7 @@ class Enqueuer:
         """The same, by the client of this thread."""
         results: list[Result[R_co]] = []
         under_way: list[Result[R_co]] = []
-        each = iter(calls)
+        each = iterated(calls, "calls")
         with with_results(results, under_way):
             while some := self._window(each):
                 under_way[:] = map(_under_way, some)

@@ -55,6 +55,10 @@ _MAX_UNIQUE: Final = 256
 """Bytes that a node takes as a key."""
 _PRIORITY: Final = BY_WORD[b"PRIORITY"]
 _GROUP: Final = BY_WORD[b"GROUP"]
+_REPLICATE: Final = BY_WORD[b"REPLICATE"]
+_RETRY: Final = BY_WORD[b"RETRY"]
+_TTL: Final = BY_WORD[b"TTL"]
+_KEEP: Final = BY_WORD[b"KEEP"]
 _ROW: Final = "row"
 
 Conflict = Literal["return", "reject", "again", "replace"]
@@ -203,7 +207,7 @@ class Options:
         is_of_steps=True,
     )
     lease: int = option(
-        kinds.WHOLE_SECONDS,
+        kinds.whole_seconds(_RETRY.most),
         "if [the worker dies](#when-a-worker-dies), the job is redelivered after this time at the "
         "latest; 0 is at-most-once delivery",
         LEASE_S,
@@ -212,7 +216,7 @@ class Options:
         is_carried=True,
     )
     ttl: int = option(
-        kinds.WHOLE_SECONDS,
+        kinds.whole_seconds(_TTL.most),
         "the job expires after this time, done or not",
         TTL_S,
         f"{TTL_S // 86_400} days",
@@ -220,14 +224,14 @@ class Options:
         is_carried=True,
     )
     replicate: int | None = option(
-        kinds.or_none(kinds.whole()),
+        kinds.or_none(kinds.whole(_REPLICATE.least, _REPLICATE.most)),
         "how many nodes hold the job. The default is the node's `default-replicate`",
         shown="3, or the size of a smaller cluster",
         is_of_steps=True,
         is_carried=True,
     )
     sync: int | None = option(
-        kinds.or_none(kinds.whole(1)),
+        kinds.or_none(kinds.whole(_REPLICATE.least, _REPLICATE.most)),
         "how many replicas are confirmed when `enqueue` returns ([replicas](#replicas))",
         shown="a majority: 2 of 3, 2 of 2, 1 of 1",
         is_of_steps=True,
@@ -244,7 +248,7 @@ class Options:
         "its arguments ([unique jobs](#unique-jobs))",
     )
     unique_for: Literal["until-done"] | float = option(
-        kinds.UNIQUE_FOR,
+        kinds.unique_for(_KEEP.most),
         "the key is taken until the job has ended, and for this many seconds after",
         "until-done",
         "`until-done`",
@@ -256,7 +260,7 @@ class Options:
         "`return`",
     )
     result_ttl: int | None = option(
-        kinds.or_none(kinds.whole(1)),
+        kinds.or_none(kinds.whole(1, _KEEP.most)),
         "return the result to whoever has the id of the job, and keep it for this many seconds "
         "([results](worker-results.md))",
     )

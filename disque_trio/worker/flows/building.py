@@ -65,7 +65,8 @@ class Flow:
             raise ValueError(f"{call.name}: `partial` is for later steps of a chain")
         if isinstance(after, FlowMember):
             raise ValueError(f"{call.name}: after={checks.shown(after)} must be a list of members")
-        before = list(dict.fromkeys(self._place(each, call.name) for each in after))
+        named = checks.iterated(after, f"{call.name}: after")
+        before = list(dict.fromkeys(self._place(each, call.name) for each in named))
         if parents and len(before) > MOST_PARENTS:
             raise ValueError(
                 f"{call.name}: parents=True with {counted(len(before), 'member')} in after: "
