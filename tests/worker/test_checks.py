@@ -41,14 +41,19 @@ async def test_a_timeout_of_another_kind_is_named(disque_inline: Inline, timeout
         flow.add(add.call(1))
         film = await flow.enqueue()
         batch = await app.batch([add.call(1)])
-        waits = [job.result, app.job(job.id).result, film.wait, batch.wait]
+        waits: list[Callable[..., Any]] = [
+            job.result,
+            app.job(job.id).result,
+            film.wait,
+            batch.wait,
+        ]
         waits.append(lambda timeout: anext(aiter(job.updates(timeout))))
         for wait in waits:
             with pytest.raises(ValueError, match=TIMEOUT):
                 await wait(timeout)
-        for wait in (job.blocking.result, film.blocking.wait):
+        for blocking in (job.blocking.result, film.blocking.wait):
             with pytest.raises(ValueError, match=TIMEOUT):
-                wait(timeout)
+                blocking(timeout)
 
 
 async def test_a_flow_that_is_not_done_in_time_is_named(disque_inline: Inline) -> None:

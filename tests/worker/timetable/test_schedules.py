@@ -8,6 +8,7 @@ import anyio
 import attrs
 import pytest
 
+from disque_trio.client import commands
 from disque_trio.client.records import JobDetails
 from disque_trio.testing.server.kit import Server
 from disque_trio.worker import (
@@ -388,13 +389,13 @@ async def test_a_chain_and_options_of_a_moment_are_refused(app: App[None]) -> No
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The nodes whose records are read from now on."""
     found: list[str] = []
-    peek = records.commands.qpeek
+    peek = commands.qpeek
 
     def counted(queue: str, count: int) -> Any:
         found.append(queue)
         return peek(queue, count)
 
-    monkeypatch.setattr(records.commands, "qpeek", counted)
+    monkeypatch.setattr(commands, "qpeek", counted)
     return found
 
 
