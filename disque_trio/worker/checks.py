@@ -56,12 +56,13 @@ Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 """A validator of attrs."""
 
 
-def number(least: float) -> Check:
-    """A finite number, at least this."""
+def number(least: float, most: float = math.inf) -> Check:
+    """A finite number, at least this, and at most that."""
+    bounds = f", {least} or more" if most == math.inf else f" from {least} to {most}"
 
     def check(_: object, field: "attrs.Attribute[Any]", value: object) -> None:
-        if not is_number(value) or value < least:
-            raise ValueError(f"{field.name}={shown(value)} must be a number, {least} or more")
+        if not is_number(value) or not least <= value <= most:
+            raise ValueError(f"{field.name}={shown(value)} must be a number{bounds}")
 
     return check
 

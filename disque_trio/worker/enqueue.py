@@ -309,7 +309,7 @@ class Request(Generic[R_co]):
 
 
 Result = Enqueued[R_co] | DisqueError
-_OfThread = WeakKeyDictionary[Runtime, "clients.BlockingClient"]
+_OfThread = WeakKeyDictionary[Runtime, tuple[str | Cluster, "clients.BlockingClient"]]
 Answers = Sequence[str | DisqueError]
 Exchange = Generator["Round", Answers, list[Result[R_co]]]
 """Yields what to send, is sent the answers, and returns what became of each job."""
@@ -409,9 +409,12 @@ class Enqueuer:
         kept: _OfThread | None = getattr(self._threads, "clients", None)
         if kept is None:
             kept = self._threads.clients = WeakKeyDictionary()
-        if world not in kept:
-            kept[world] = world.blocking_client(self.url)
-        return kept[world]
+        url, client = kept.get(world, (None, None))
+        if client is None or url != self.url:  # `App.use` has named other nodes since
+            if client is not None:
+                client.close()
+            kept[world] = self.url, (client := world.blocking_client(self.url))
+        return client
 
     # Jobs.
 
