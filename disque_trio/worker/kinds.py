@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from disque_trio.client.address import Cluster
 from disque_trio.client.command import is_encodable, word
+from disque_trio.statemachine.base import LONGEST_PERIOD_S
 from disque_trio.worker.checks import is_number, is_whole, shown
 from disque_trio.worker.policies import Policy
 
@@ -144,8 +145,8 @@ OF_APP: Final[Mapping[str, Kind]] = {
     "executors": (_are_executors, "executors by new names: a number of threads, or run(…)"),
     "id": TEXT,
     "deadline": (
-        lambda value: is_whole(value) and value > 0,
-        "a whole number of seconds, 1 or more",
+        lambda value: is_whole(value) and 0 < value <= LONGEST_PERIOD_S,
+        f"a whole number of seconds, from 1 to {LONGEST_PERIOD_S}",
     ),
 }
 """Other arguments of an app and of its methods."""
