@@ -40,16 +40,16 @@ def seconds_of(timeout: object) -> float:
 
 
 def listed(values: Iterable[Item], name: str) -> list[Item]:
-    """All of them. Raises `ValueError` for what cannot be iterated over."""
+    """All of them. Raises `TypeError` for what cannot be iterated over."""
     return list(iterated(values, name))
 
 
 def iterated(values: Iterable[Item], name: str) -> Iterator[Item]:
-    """One after the other. Raises `ValueError` for what cannot be iterated over."""
+    """One after the other. Raises `TypeError` for what cannot be iterated over."""
     try:
         return iter(values)
     except TypeError as error:
-        raise ValueError(f"{name}={shown(values)} must be a list, or another iterable") from error
+        raise TypeError(f"{name}={shown(values)} must be a list, or another iterable") from error
 
 
 Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]

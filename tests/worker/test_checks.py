@@ -76,7 +76,7 @@ async def test_a_flow_that_is_not_done_in_time_is_named(disque_inline: Inline) -
 def test_what_is_no_list_is_named(
     disque_inline: Inline, give: Callable[[Any], Any], value: object
 ) -> None:
-    with pytest.raises(ValueError, match=LIST):
+    with pytest.raises(TypeError, match=LIST):
         give(value)
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_list_is_named(
 async def test_a_batch_of_no_list_is_named(disque_inline: Inline, value: Any) -> None:
     async with app:
         for give in (app.batch, app.enqueue_many):
-            with pytest.raises(ValueError, match=f"calls{LIST}"):
+            with pytest.raises(TypeError, match=f"calls{LIST}"):
                 await give(value)
 
 

@@ -57,7 +57,8 @@ class Flow:
     ) -> FlowMember:
         """Add a member: a call, or a chain. It runs when all members in `after` are done; they have
         been added to this flow before, so no member can wait for itself. With `parents` its handler
-        finds the ids of their jobs in `Job.parents`, 100 at most. Raises `ValueError`."""
+        finds the ids of their jobs in `Job.parents`, 100 at most. Raises `ValueError`, and
+        `TypeError` if `after` is no iterable."""
         check_call(call)
         if len(self._members) >= MOST_MEMBERS:
             raise ValueError(f"a flow has {MOST_MEMBERS} members at most; let one add another flow")
