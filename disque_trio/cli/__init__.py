@@ -1,6 +1,7 @@
 """The command-line client: `disque-trio cli`."""
 
 import getpass
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -96,6 +97,7 @@ def _session(options: Options) -> Session:
         form=_FORMS[form],
         out=sys.stdout.buffer,
         has_color=options.has_color and is_terminal and not os.environ.get("NO_COLOR"),
+        reply_timeout_s=options.reply_timeout_s or math.inf,
         times=options.repeat,
         interval_s=options.interval_s,
     )

@@ -175,6 +175,11 @@ class Options(NodeOptions):
     connect_timeout_s: float = option(
         "-t", seconds(), "give up connecting after this long", 5.0, group=_CONNECTION
     )
+    reply_timeout_s: float = option(
+        "--reply-timeout", seconds(),
+        "give up a reply after this long, besides the wait that the command asks for; 0 is never",
+        30.0, group=_CONNECTION,
+    )  # fmt: skip
     form: str = modes(
         "",
         ("--raw", "raw", "bare bytes (the rule when standard output is no terminal)"),

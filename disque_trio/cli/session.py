@@ -3,6 +3,7 @@
 The one-shot client, the lines of a pipe and the interactive prompt all use it.
 """
 
+import math
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ import attrs
 
 from disque_trio.cli.formats import Form, for_people
 from disque_trio.cli.options import FOREVER
+from disque_trio.cli.waits import wait_s
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import LostError
 from disque_trio.statemachine.base import OK, Failure, Reply
@@ -36,6 +38,8 @@ class Session:
     form: Form
     out: BinaryIO
     has_color: bool = False
+    reply_timeout_s: float = math.inf
+    """How late a reply may be."""
     times: int = 1
     interval_s: float = 0.0
 
@@ -68,6 +72,8 @@ class Session:
             self._print(_manual(args[1:]).encode())
             return True
         self.connect()
+        limit_s = wait_s(args) + self.reply_timeout_s
+        self.connection.wait_at_most(None if limit_s == math.inf else limit_s)
         if not self.connection.send(args):
             return True
         try:
@@ -104,6 +110,7 @@ class Session:
         self.out.flush()
 
     def _watch(self, args: Sequence[bytes]) -> NoReturn:
+        self.connection.wait_at_most(None)
         while True:  # Only Ctrl-C ends MONITOR, by closing the connection.
             self._print(self.form(args, self.connection.receive()))
 

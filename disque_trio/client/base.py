@@ -11,7 +11,13 @@ from disque_trio.client.command import Command
 from disque_trio.client.greeting import Greeting
 from disque_trio.client.naming import process_name
 from disque_trio.client.nodes import SILENT_S, Attempts, Nodes
-from disque_trio.client.settings import CONNECT_TIMEOUT_S, DEFAULT_URL, PATIENCE_S
+from disque_trio.client.settings import (
+    CONNECT_TIMEOUT_S,
+    DEFAULT_URL,
+    LATE_ALONE_S,
+    LATE_S,
+    PATIENCE_S,
+)
 from disque_trio.client.url import parse_url
 
 if TYPE_CHECKING:  # most users record nothing
@@ -63,9 +69,12 @@ class ClusterClient:
     def _patience(self, address: Address, asked: Sequence[Command[Any]]) -> float:
         """How long replies of this node to these commands may take; `math.inf` is for ever."""
         is_replaceable = self.nodes.is_replaceable(address)
+        late_s = min(LATE_S if is_replaceable else LATE_ALONE_S, self.patience_s)
         longest = 0.0
         for each in asked:
-            patience_s = each.patience_s if each.patience_s and is_replaceable else self.patience_s
+            patience_s = late_s if each.wait_s else self.patience_s
+            if each.patience_s and is_replaceable:
+                patience_s = each.patience_s
             longest = max(longest, each.wait_s + patience_s)
         return longest
 

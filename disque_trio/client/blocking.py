@@ -80,11 +80,12 @@ class BlockingClient(ClusterClient):
         if isinstance(command, LongWait):
             result: Result = self._run_in_parts(command, first)
             return result
-        attempts = self._attempts(command, first, time.monotonic())
+        attempts = self._attempts(command, first, began := time.monotonic())
         for address in attempts:
             with attempts:
-                (reply,) = self._ask(address, [command])
-                return command.result(reply)
+                asked = command.after(time.monotonic() - began)
+                (reply,) = self._ask(address, [asked])
+                return asked.result(reply)
         raise AssertionError("a loop over nodes ends by an error")
 
     def _run_in_parts(self, command: LongWait[Result], first: Address | None) -> Result:

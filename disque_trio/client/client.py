@@ -90,11 +90,12 @@ class Client(ClusterClient):
         if isinstance(command, LongWait):
             result: Result = await self._run_in_parts(command, first)
             return result
-        attempts = self._attempts(command, first, anyio.current_time())
+        attempts = self._attempts(command, first, began := anyio.current_time())
         for address in attempts:
             with attempts:
-                (reply,) = await self._ask(address, [command])
-                return command.result(reply)
+                asked = command.after(anyio.current_time() - began)
+                (reply,) = await self._ask(address, [asked])
+                return asked.result(reply)
         raise AssertionError("a loop over nodes ends by an error")
 
     async def _run_in_parts(self, command: LongWait[Result], first: Address | None) -> Result:

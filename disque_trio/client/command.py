@@ -16,6 +16,8 @@ Result = TypeVar("Result")
 AUTO: Final = "sync-auto"
 """The feature of nodes that support SYNC AUTO."""
 SYNC_AUTO: Final = (b"SYNC", b"auto")
+_NOTICED_S: Final = 0.1
+"""Less of a wait is not worth another command."""
 Text = str | bytes | bytearray | memoryview
 """Names and bodies; text is sent as UTF-8."""
 
@@ -46,6 +48,10 @@ class Command(Generic[Result]):
     """Does it need a node that holds the job? Then others are asked if one answers NOJOB."""
     hears_failures: bool = False
     """Does `meaning` judge errors of the node, too?"""
+    for_wait: "Callable[[float], Command[Result]] | None" = attrs.field(
+        default=None, kw_only=True, eq=False, repr=False
+    )
+    """The same command with another wait, if it may wait less at the next node."""
 
     @property
     def name(self) -> str:
@@ -60,6 +66,13 @@ class Command(Generic[Result]):
             # A default that a node of an earlier version lacks costs no other option.
             return self._without_auto().words_for(known)
         return self.plain
+
+    def after(self, waited_s: float) -> "Command[Result]":
+        """What to ask the next node when others have not answered for so long: no more than what is
+        left of the wait."""
+        if self.for_wait is None or waited_s < _NOTICED_S or self.wait_s == math.inf:
+            return self
+        return self.for_wait(max(self.wait_s - waited_s, _NOTICED_S))
 
     def _without_auto(self) -> "Command[Result]":
         pairs = list(zip(self.words, self.words[1:], strict=False))
@@ -84,17 +97,16 @@ class LongWait(Command[Result]):
 
     whole: Command[Result]
     """The command in one."""
-    for_wait: Callable[[float], Command[Result]]
-    """The same command with another wait."""
 
     @classmethod
     def of(cls, whole: Command[Result], for_wait: Callable[[float], Command[Result]]) -> Self:
         """The command in parts."""
         fields: dict[str, Any] = {each: getattr(whole, each) for each in attrs.fields_dict(Command)}
-        return cls(**fields, whole=whole, for_wait=for_wait)
+        return cls(**fields | {"for_wait": for_wait}, whole=whole)
 
     def part(self, waited_s: float) -> Command[Result]:
         """What to ask next after so much of the wait."""
+        assert self.for_wait is not None, "it waits"
         return self.for_wait(min(self.wait_s - waited_s, PART_S))
 
 

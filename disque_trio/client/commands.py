@@ -5,7 +5,7 @@ by its id; WORKING, NACK and RELEASE of a delivered job also send its token.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeVar
 
 import attrs
@@ -119,7 +119,7 @@ def getjob(
     """GETJOB: return up to `count` jobs.
 
     It waits up to `timeout` seconds for the first one; None is no limit, 0 does not wait. If the
-    node fails or hangs meanwhile, the wait starts anew at the next one. `with_meta` is WITHMETA:
+    node fails or hangs meanwhile, the next one is asked for the rest. `with_meta` is WITHMETA:
     each job has its `meta` with a token. `is_tied` is TIED: the lease also ends when the client
     closes. `is_held` is HELD, and requires TIED: the jobs begin with `begin`. A node that does not
     support all of these gets none of them. Jobs that arrive while the task of an asynchronous
@@ -132,19 +132,20 @@ def getjob(
     wait = None if timeout == 0 else milliseconds(timeout)
     asked, plain, features = _before_from(count, wait, with_meta, is_tied, is_held)
     behind = (b"FROM", *behind_from(map(word, queues)))
+
+    def for_wait(wait_s: float) -> Command[list[Job]]:
+        options = {"with_meta": with_meta, "is_tied": is_tied, "is_held": is_held}
+        return getjob(*queues, count=count, timeout=wait_s, **options)
+
     command = Command(
         (*asked, *behind),
         replies.jobs,
         wait_s=span(timeout),
         features=features,
         plain=(*plain, *behind),
+        for_wait=for_wait,
     )
-    if command.wait_s <= PART_S:
-        return command
-    options: dict[str, Any] = {"count": count, "with_meta": with_meta}
-    options |= {"is_tied": is_tied, "is_held": is_held}
-    again = partial(getjob, *queues, **options)
-    return LongWait.of(command, lambda wait_s: again(timeout=wait_s))
+    return command if command.wait_s <= PART_S else LongWait.of(command, for_wait)
 
 
 @lru_cache(maxsize=1 << 8)
@@ -316,6 +317,7 @@ def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | No
         features=("waitjob-nohang",) if timeout == 0 else (),
         plain=waiting,
         is_sought=True,
+        for_wait=lambda wait_s: waitjob(job, timeout=wait_s),
     )
 
 
@@ -330,6 +332,7 @@ def waitresult(job: Job | str, *, timeout: float | None = None) -> Command[JobRe
             replies.maybe(replies.job_result),
             wait_s=command.wait_s,
             is_sought=True,
+            for_wait=lambda wait_s: waitresult(job, timeout=wait_s),
         )
     )
 

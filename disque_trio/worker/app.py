@@ -43,10 +43,12 @@ from disque_trio.worker.options import (
     EXECUTORS,
     AppOptions,
     Definition,
+    Options,
     RunOptions,
     TaskOptions,
     check_names,
     check_options,
+    queue_of_looks,
 )
 from disque_trio.worker.policies import Policy
 from disque_trio.worker.requests import Result
@@ -256,7 +258,7 @@ class App(Generic[State]):
         each of its groups. While nodes cannot reach each other, each side has its part, or with
         `loose` the whole. Workers set it when they start, in place of earlier limits of the queue.
         Raises `ValueError` for invalid options."""
-        check_options({"queue": queue})
+        Options(queue=queue)
         limits = import_module("disque_trio.worker.limits")  # few apps need it
         of_group = group_concurrency, group_rate, group_burst
         self.limits[queue] = limits.QueueLimit(queue, concurrency, rate, burst, loose, *of_group)
@@ -352,9 +354,11 @@ class App(Generic[State]):
 
     @property
     def queues(self) -> list[str]:
-        """The queues of all tasks and consumers, by name."""
+        """The queues of all tasks and consumers, by name; and those that belong to queues with
+        limits (`limit`)."""
         queues = {task.definition.options.queue for task in self.tasks.values()}
-        return sorted(queues | self._consumers.keys())
+        queues |= self._consumers.keys()
+        return sorted(queues | {queue_of_looks(each, self.limits) for each in queues})
 
     @property
     def cluster(self) -> Cluster:

@@ -177,9 +177,7 @@ class Collector:
             slice_s = min(wait, _SLICE_S)
             if not self.run.has_free_slot():
                 wait, slice_s = 0.0, _LEAST_S
-            found = await self.client.getjob(
-                self.queue, count=_AT_ONCE, timeout=slice_s, with_meta=True
-            )
+            found = await self._tokens(slice_s)
             wait -= slice_s
         for job in found:
             token = _read(job)
@@ -187,6 +185,12 @@ class Collector:
             self.tally.take(token)
         self.tally.join()
         return bool(found)
+
+    async def _tokens(self, wait: float) -> list[Delivered]:
+        # Tied: those of a collector that dies come again in seconds, not after their lease.
+        return await self.client.getjob(
+            self.queue, count=_AT_ONCE, timeout=wait, with_meta=True, is_tied=True
+        )
 
     def pause_s(self) -> float:
         """How long until the next look."""
@@ -236,10 +240,7 @@ class Collector:
             is_last = left == (mark is not None)
             if is_last and not self._may_come_again():
                 break
-            wait = _UNCOUNTED_S if is_last else _REST_S
-            found = await self.client.getjob(
-                self.queue, count=_AT_ONCE, timeout=wait, with_meta=True
-            )
+            found = await self._tokens(_UNCOUNTED_S if is_last else _REST_S)
             if not found:
                 break
             mark = next((job for job in found if _read(job).is_over), mark)

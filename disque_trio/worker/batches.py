@@ -17,12 +17,14 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import WINDOW
 from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec, tokens
+from disque_trio.worker.checks import listed, seconds_of
 from disque_trio.worker.copies import Copies
-from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result, check_call
+from disque_trio.worker.enqueue import Call, Enqueuer, check_call
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
 from disque_trio.worker.kinds import OF_APP, check_kinds
 from disque_trio.worker.options import UNKEPT, Options, place_of
+from disque_trio.worker.requests import EnqueueUnknownError, Result
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.tokens import LEASE_S, SPARE_S, TOKENS, End, Member, Token, shortened
 
@@ -67,7 +69,7 @@ class Batch(Generic[R]):
     async def wait(self, timeout: float | None = None) -> list[R]:
         """The results of all members, in order. Raises `BatchFailedError` when each has reported
         its result or failure, or after `timeout` seconds."""
-        ends = anyio.current_time() + (math.inf if timeout is None else timeout)
+        ends = anyio.current_time() + seconds_of(timeout)
         results: dict[int, R] = {}
         missing: dict[int, str] = {}
         failed: dict[int, tuple[str, DisqueError]] = {}
@@ -112,7 +114,7 @@ async def add(
         raise ValueError(f"if_failed={if_failed!r} must be one of {', '.join(get_args(IfFailed))}")
     check_kinds({"deadline": deadline}, OF_APP)
     batch = runtime().new_key()
-    members = list(calls)
+    members = listed(calls, "calls")
     for call in members if then is None else (*members, then):
         check_call(call)
     if then is None:
@@ -237,7 +239,7 @@ async def _add_collector(
     kwargs = {name: codec.part(value, enqueuer.form) for name, value in arguments.items()}
     ttl = math.ceil(until - runtime().now()) + SPARE_S
     options = Options(
-        queue=options.queue,
+        queue=enqueuer.queue_of_looks(options.queue),
         ttl=ttl,
         lease=LEASE_S,
         replicate=options.replicate,

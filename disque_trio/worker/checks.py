@@ -2,12 +2,14 @@
 nothing."""
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from decimal import Decimal
 from numbers import Real
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import attrs
+
+Item = TypeVar("Item")
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -28,26 +30,50 @@ def shown(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:100]}…"
 
 
+def seconds_of(timeout: object) -> float:
+    """How long to wait; infinity for None. Raises `ValueError` for what is no number."""
+    if timeout is None or timeout == math.inf:
+        return math.inf
+    if not is_number(timeout):
+        raise ValueError(f"timeout={shown(timeout)} must be a number of seconds, or None")
+    return max(float(timeout), 0.0)
+
+
+def listed(values: Iterable[Item], name: str) -> list[Item]:
+    """All of them. Raises `TypeError` for what cannot be iterated over."""
+    return list(iterated(values, name))
+
+
+def iterated(values: Iterable[Item], name: str) -> Iterator[Item]:
+    """One after the other. Raises `TypeError` for what cannot be iterated over."""
+    try:
+        return iter(values)
+    except TypeError as error:
+        raise TypeError(f"{name}={shown(values)} must be a list, or another iterable") from error
+
+
 Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 """A validator of attrs."""
 
 
-def number(least: float) -> Check:
-    """A finite number, at least this."""
+def number(least: float, most: float = math.inf) -> Check:
+    """A finite number, at least this, and at most that."""
+    bounds = f", {least} or more" if most == math.inf else f" from {least} to {most}"
 
     def check(_: object, field: "attrs.Attribute[Any]", value: object) -> None:
-        if not is_number(value) or value < least:
-            raise ValueError(f"{field.name}={shown(value)} must be a number, {least} or more")
+        if not is_number(value) or not least <= value <= most:
+            raise ValueError(f"{field.name}={shown(value)} must be a number{bounds}")
 
     return check
 
 
-def whole(least: int) -> Check:
-    """A whole number, at least this."""
+def whole(least: int, most: int | None = None) -> Check:
+    """A whole number, at least this, and at most that."""
 
     def check(_: object, field: "attrs.Attribute[Any]", value: object) -> None:
-        if not is_whole(value) or value < least:
-            raise ValueError(f"{field.name}={shown(value)} must be a whole number, {least} or more")
+        if not is_whole(value) or value < least or (most is not None and value > most):
+            bounds = f", {least} or more" if most is None else f" from {least} to {most}"
+            raise ValueError(f"{field.name}={shown(value)} must be a whole number{bounds}")
 
     return check
 

@@ -28,7 +28,7 @@ from disque_trio.client.settings import WINDOW
 from disque_trio.worker import codec
 from disque_trio.worker.addjob import addjob
 from disque_trio.worker.arguments import Arguments, Packed
-from disque_trio.worker.checks import shown
+from disque_trio.worker.checks import iterated, shown
 from disque_trio.worker.codec import Form
 from disque_trio.worker.codecs import Codecs
 from disque_trio.worker.copies import NO_COPIES, Copies
@@ -44,18 +44,13 @@ from disque_trio.worker.options import (
     Place,
     carried_by,
     place_of,
+    queue_of_looks,
     unique_key,
 )
-
-# Names with an alias are imported from here by batches, flows and schedules.
-from disque_trio.worker.requests import EnqueueUnknownError as EnqueueUnknownError  # noqa: PLC0414
-from disque_trio.worker.requests import Exchange
-from disque_trio.worker.requests import Request as Request  # noqa: PLC0414
-from disque_trio.worker.requests import Result as Result  # noqa: PLC0414
-from disque_trio.worker.requests import not_enqueued as not_enqueued  # noqa: PLC0414
+from disque_trio.worker.requests import Exchange, Request, Result, not_enqueued
 from disque_trio.worker.runtime import Runtime, runtime
 
-_OfThread = WeakKeyDictionary[Runtime, "clients.BlockingClient"]
+_OfThread = WeakKeyDictionary[Runtime, tuple[str | Cluster, "clients.BlockingClient"]]
 P = ParamSpec("P")
 S = TypeVar("S")
 A = TypeVar("A")
@@ -212,6 +207,10 @@ class Enqueuer:
         """Bytes of an envelope at most, before codecs change it."""
         return self.codecs.longest if self.codecs.written else self.max_body
 
+    def queue_of_looks(self, queue: str) -> str:
+        """Where the coordinators and collectors wait that a worker of this queue runs."""
+        return queue if self.app is None else queue_of_looks(queue, self.app.limits)
+
     # Clients.
 
     async def open(self) -> None:
@@ -234,9 +233,12 @@ class Enqueuer:
         kept: _OfThread | None = getattr(self._threads, "clients", None)
         if kept is None:
             kept = self._threads.clients = WeakKeyDictionary()
-        if world not in kept:
-            kept[world] = world.blocking_client(self.url)
-        return kept[world]
+        url, client = kept.get(world, (None, None))
+        if client is None or url != self.url:  # `App.use` has named other nodes since
+            if client is not None:
+                client.close()
+            kept[world] = self.url, (client := world.blocking_client(self.url))
+        return client
 
     # Jobs.
 
@@ -287,7 +289,7 @@ class Enqueuer:
         `EnqueueManyError` if the iterator of the calls raises an error."""
         self.opened.get()
         results: list[Result[R_co]] = []
-        with with_results(self._windows(iter(calls)), results) as windows:
+        with with_results(self._windows(iterated(calls, "calls")), results) as windows:
             for some in windows:
                 results += await self.add_requests(some)
         return results
@@ -295,7 +297,7 @@ class Enqueuer:
     def add_many_blocking(self, calls: Iterable[Call[R_co]]) -> list[Result[R_co]]:
         """The same, by the client of this thread."""
         results: list[Result[R_co]] = []
-        with with_results(self._windows(iter(calls)), results) as windows:
+        with with_results(self._windows(iterated(calls, "calls")), results) as windows:
             for some in windows:
                 results += self.add_requests_blocking(some)
         return results

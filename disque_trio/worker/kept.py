@@ -5,6 +5,7 @@ node is asked to wait for the end of the job, and then all nodes are asked for t
 """
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -19,6 +20,7 @@ from disque_trio.client.nodes import SILENT_S, NoNodeError
 from disque_trio.client.records import JobDetails, JobResult
 from disque_trio.client.refusals import UnknownJobError, UnsupportedError
 from disque_trio.worker import codec
+from disque_trio.worker.checks import seconds_of
 from disque_trio.worker.codec import Part
 from disque_trio.worker.codecs import Codecs
 from disque_trio.worker.describing import type_and_text
@@ -109,9 +111,11 @@ async def wait(client: Asking, codecs: Codecs, job: str, timeout: float | None) 
     """The result of this job; of a chain, of its last step. Raises `JobFailedError` if it is dead
     or its result cannot be decoded, and `NoResultError` after `timeout` seconds, or if it has ended
     without a result."""
+    seconds = seconds_of(timeout)
+    limit = None if seconds == math.inf else seconds
     try:
-        with within(client, None if timeout is None else timeout + _SPARE_S):
-            return await _waited(client, codecs, job, timeout)
+        with within(client, None if limit is None else limit + _SPARE_S):
+            return await _waited(client, codecs, job, limit)
     except TimeoutError as error:
         raise NoResultError(job, None, "no node has answered in time") from error
 

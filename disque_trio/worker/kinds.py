@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from disque_trio.client.address import Cluster
 from disque_trio.client.command import is_encodable, word
+from disque_trio.statemachine.base import LONGEST_PERIOD_S
 from disque_trio.worker.checks import is_number, is_whole, shown
 from disque_trio.worker.policies import Policy
 
+_MILLISECOND: Final = 0.001
 Kind = tuple[Callable[[Any], bool], str]
 """Is a value of it, and what is it called?"""
 
@@ -74,6 +76,25 @@ def whole(least: int | None = None, most: int | None = None) -> Kind:
     return is_one, "a whole number" if least is None else f"a whole number, {least} or more"
 
 
+def whole_seconds(most: int) -> Kind:
+    """A time that nodes can keep; whether it is long enough is judged with other options."""
+    return (
+        lambda value: is_whole(value) and value <= most,
+        f"a whole number of seconds, {most} at most",
+    )
+
+
+def unique_for(most: int) -> Kind:
+    """For how long a key is taken; nodes count in milliseconds."""
+    return (
+        lambda value: (
+            value == "until-done"
+            or (is_number(value) and (value == 0 or _MILLISECOND <= value <= most))
+        ),
+        f"'until-done' or a number of seconds, from {_MILLISECOND} to {most}",
+    )
+
+
 def group(most: int) -> Kind:
     """The name of a group of up to so many bytes, or a function that returns it."""
 
@@ -88,17 +109,12 @@ def group(most: int) -> Kind:
 TEXT: Final[Kind] = _is_utf8, "text without lone surrogates"
 NAME: Final[Kind] = _is_name, TEXT[1]
 SECONDS: Final[Kind] = is_number, "a number of seconds"
-WHOLE_SECONDS: Final[Kind] = is_whole, "a whole number of seconds"
 DELAY: Final[Kind] = is_number, "a number of seconds, or a timedelta"
 DATETIME: Final[Kind] = lambda value: isinstance(value, datetime), "a datetime"
 FLAG: Final[Kind] = lambda value: isinstance(value, bool), "True or False"
 UNIQUE: Final[Kind] = (
     lambda value: isinstance(value, bool) or _is_utf8(value),
     f"{TEXT[1]}, or True",
-)
-UNIQUE_FOR: Final[Kind] = (
-    lambda value: value == "until-done" or (is_number(value) and value >= 0),
-    "'until-done' or a number of seconds",
 )
 HEADERS: Final[Kind] = (
     lambda value: isinstance(value, Mapping) and all(map(_is_utf8, value)),
@@ -130,8 +146,8 @@ OF_APP: Final[Mapping[str, Kind]] = {
     "executors": (_are_executors, "executors by new names: a number of threads, or run(…)"),
     "id": TEXT,
     "deadline": (
-        lambda value: is_whole(value) and value > 0,
-        "a whole number of seconds, 1 or more",
+        lambda value: is_whole(value) and 0 < value <= LONGEST_PERIOD_S,
+        f"a whole number of seconds, from 1 to {LONGEST_PERIOD_S}",
     ),
 }
 """Other arguments of an app and of its methods."""

@@ -12,6 +12,8 @@ from disque_trio.client import commands
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.refusals import RefusedError, UnavailableError
 from disque_trio.client.replies import facts
+from disque_trio.statemachine.base import LONGEST_PERIOD_S
+from disque_trio.statemachine.commandoptions import MOST_LIMIT
 from disque_trio.terminal.escapes import printable
 from disque_trio.worker.checks import is_number, is_whole, shown, whole
 from disque_trio.worker.enqueue import Enqueuer
@@ -20,15 +22,19 @@ AGAIN_S: Final = 5.0
 """How long to wait after an error."""
 _SHORTEST_S: Final = 0.001
 _log: Final = logging.getLogger(__name__)
-_AT_LEAST_1: Final = optional(whole(1))
+_NUMBER: Final = optional(whole(1, MOST_LIMIT))
 
 
 def _rate(_: object, field: "attrs.Attribute[Any]", value: object) -> None:
     """A whole number of jobs, and a number of seconds."""
     match value:
-        case (jobs, per) if is_whole(jobs) and jobs >= 1 and is_number(per) and per >= _SHORTEST_S:
-            return
-    raise ValueError(f"{field.name}={shown(value)} must be a number of jobs and of seconds")
+        case (jobs, per) if is_whole(jobs) and 1 <= jobs <= MOST_LIMIT and is_number(per):
+            if _SHORTEST_S <= per <= LONGEST_PERIOD_S:
+                return
+    raise ValueError(
+        f"{field.name}={shown(value)} must be a number of jobs, from 1 to {MOST_LIMIT}, and of "
+        f"seconds, from {_SHORTEST_S} to {LONGEST_PERIOD_S}, such as (100, 1)"
+    )
 
 
 @attrs.frozen
@@ -36,18 +42,23 @@ class QueueLimit:
     """The limits of a queue in the whole cluster."""
 
     queue: str
-    concurrency: int | None = attrs.field(default=None, validator=_AT_LEAST_1)
+    concurrency: int | None = attrs.field(default=None, validator=_NUMBER)
     """How many of its jobs may be leased at the same time."""
     rate: tuple[int, float] | None = attrs.field(default=None, validator=optional(_rate))
     """How many may be delivered in so many seconds."""
-    burst: int | None = attrs.field(default=None, validator=_AT_LEAST_1)
+    burst: int | None = attrs.field(default=None, validator=_NUMBER)
     """How many of them at once, after a pause."""
-    is_loose: bool = False
+    is_loose: bool = attrs.field(default=False)
     """May each side of a partition use the whole?"""
-    group_concurrency: int | None = attrs.field(default=None, validator=_AT_LEAST_1)
+    group_concurrency: int | None = attrs.field(default=None, validator=_NUMBER)
     """The same of each group."""
     group_rate: tuple[int, float] | None = attrs.field(default=None, validator=optional(_rate))
-    group_burst: int | None = attrs.field(default=None, validator=_AT_LEAST_1)
+    group_burst: int | None = attrs.field(default=None, validator=_NUMBER)
+
+    @is_loose.validator
+    def _check_loose(self, _: object, loose: object) -> None:
+        if not isinstance(loose, bool):
+            raise ValueError(f"loose={shown(loose)} must be True or False")
 
     def __attrs_post_init__(self) -> None:
         where = f"limit of queue {printable(self.queue)}"

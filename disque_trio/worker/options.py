@@ -7,7 +7,7 @@ of docs/worker.md and the headers of jobs are derived from it.
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, Literal, TypedDict, get_args
@@ -32,6 +32,9 @@ RESERVED: Final = "disque-trio."
 """Queues of this library begin so."""
 NOTES: Final = RESERVED + "checkpoints"
 """The queue of jobs that are notes beside other jobs: their checkpoints and trials."""
+LOOKS: Final = RESERVED + "looks."
+"""Begins the name of a queue beside one with limits, for coordinators of flows and collectors of
+batches: a look at a flow must not use up what its members need."""
 OWN_HEADERS: Final = frozenset((
     "added", "attempts", "batch", "due", "hops", "keep", "lease", "priority", "replicate",
     "reply_codecs", "reply_key", "reply_to", "result_ttl", "snoozes", "sync", "then", "tries",
@@ -52,6 +55,10 @@ _MAX_UNIQUE: Final = 256
 """Bytes that a node takes as a key."""
 _PRIORITY: Final = BY_WORD[b"PRIORITY"]
 _GROUP: Final = BY_WORD[b"GROUP"]
+_REPLICATE: Final = BY_WORD[b"REPLICATE"]
+_RETRY: Final = BY_WORD[b"RETRY"]
+_TTL: Final = BY_WORD[b"TTL"]
+_KEEP: Final = BY_WORD[b"KEEP"]
 _ROW: Final = "row"
 
 Conflict = Literal["return", "reject", "again", "replace"]
@@ -200,7 +207,7 @@ class Options:
         is_of_steps=True,
     )
     lease: int = option(
-        kinds.WHOLE_SECONDS,
+        kinds.whole_seconds(_RETRY.most),
         "if [the worker dies](#when-a-worker-dies), the job is redelivered after this time at the "
         "latest; 0 is at-most-once delivery",
         LEASE_S,
@@ -209,7 +216,7 @@ class Options:
         is_carried=True,
     )
     ttl: int = option(
-        kinds.WHOLE_SECONDS,
+        kinds.whole_seconds(_TTL.most),
         "the job expires after this time, done or not",
         TTL_S,
         f"{TTL_S // 86_400} days",
@@ -217,14 +224,14 @@ class Options:
         is_carried=True,
     )
     replicate: int | None = option(
-        kinds.or_none(kinds.whole()),
+        kinds.or_none(kinds.whole(_REPLICATE.least, _REPLICATE.most)),
         "how many nodes hold the job. The default is the node's `default-replicate`",
         shown="3, or the size of a smaller cluster",
         is_of_steps=True,
         is_carried=True,
     )
     sync: int | None = option(
-        kinds.or_none(kinds.whole(1)),
+        kinds.or_none(kinds.whole(_REPLICATE.least, _REPLICATE.most)),
         "how many replicas are confirmed when `enqueue` returns ([replicas](#replicas))",
         shown="a majority: 2 of 3, 2 of 2, 1 of 1",
         is_of_steps=True,
@@ -241,7 +248,7 @@ class Options:
         "its arguments ([unique jobs](#unique-jobs))",
     )
     unique_for: Literal["until-done"] | float = option(
-        kinds.UNIQUE_FOR,
+        kinds.unique_for(_KEEP.most),
         "the key is taken until the job has ended, and for this many seconds after",
         "until-done",
         "`until-done`",
@@ -253,7 +260,7 @@ class Options:
         "`return`",
     )
     result_ttl: int | None = option(
-        kinds.or_none(kinds.whole(1)),
+        kinds.or_none(kinds.whole(1, _KEEP.most)),
         "return the result to any process with the id of the job, and keep it for this many "
         "seconds ([results](worker-results.md))",
     )
@@ -286,7 +293,8 @@ class Options:
 
     def _mistakes(self) -> Iterable[tuple[bool, str]]:
         yield not self.queue, "queue is empty"
-        yield self.queue.startswith(RESERVED), f"queue {self.queue}: {RESERVED} is reserved"
+        is_reserved = self.queue.startswith(RESERVED) and not self.queue.startswith(LOOKS)
+        yield is_reserved, f"queue {self.queue}: {RESERVED} is reserved"
         yield (
             self.lease != 0 and self.lease < SHORTEST_LEASE_S,
             f"lease is {self.lease} s: a lease is {SHORTEST_LEASE_S} s or longer, or 0",
@@ -353,6 +361,12 @@ _TOO_MANY: Final = (
     "its attempts may wait {:.0f} s in all, and the job lives {} s; "
     "raise ttl, or lower attempts or the waits"
 )
+
+
+def queue_of_looks(queue: str, limits: Container[str]) -> str:
+    """Where the coordinators and collectors wait that a worker of this queue runs, if these queues
+    have limits."""
+    return LOOKS + queue if queue in limits else queue
 
 
 def _names(aliases: Iterable[str]) -> tuple[str, ...]:

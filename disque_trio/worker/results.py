@@ -21,6 +21,7 @@ from disque_trio.client.nodes import SILENT_S, NoNodeError
 from disque_trio.client.records import JobDetails
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.worker import codec, kept
+from disque_trio.worker.checks import seconds_of
 from disque_trio.worker.codec import Part
 from disque_trio.worker.codecs import Codecs
 from disque_trio.worker.describing import describe
@@ -144,7 +145,7 @@ class Results:
         """The result of a job, or of the last of its steps, which was made at `since`. Raises
         `JobFailedError`, and `NoResultError` after so many seconds or when the job has ended
         without a result."""
-        ends = anyio.current_time() + (math.inf if timeout is None else timeout)
+        ends = anyio.current_time() + seconds_of(timeout)
         with self._waiting_for(key, job, steps, since) as waiting:
             with anyio.move_on_at(ends):
                 await self._wait(waiting, lambda: key in self._found)
@@ -167,7 +168,7 @@ class Results:
     ) -> AsyncIterator[Update]:
         """What a job's handler tells, until its result is here. Raises `NoResultError` after so
         many seconds, or when the job has ended without a result."""
-        ends = anyio.current_time() + (math.inf if timeout is None else timeout)
+        ends = anyio.current_time() + seconds_of(timeout)
         with self._waiting_for(key, job, steps, since) as waiting:
             while True:
                 _, come = self._updates.pop(key, (0.0, ()))

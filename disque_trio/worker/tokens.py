@@ -27,7 +27,7 @@ time. Until then nothing follows members that have ended."""
 KEEP_S: Final = 3600
 """How long nodes know that a batch is over."""
 RETRY_S: Final = 60
-"""A token that a collector has taken comes again so long after."""
+"""A token that a collector has taken comes again so long after, or when its connection ends."""
 _LONGEST: Final = 200
 """Characters of a reason."""
 

@@ -76,6 +76,16 @@ def test_an_error_reply_is_printed_and_fails(capsys: pytest.CaptureFixture[str])
     assert (code, capsys.readouterr().out) == (1, "(error) ERR unknown command 'NOPE'\n")
 
 
+def test_a_node_that_hangs_is_given_up_after_the_wait_of_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with fake_node({b"PING": b"", b"GETJOB": b""}) as node:
+        start = ["-p", str(node.port), "--reply-timeout", "0.2"]
+        for words in (["PING"], ["GETJOB", "TIMEOUT", "100", "FROM", "q"]):
+            assert main([*start, *words]) == 1
+            assert "(no answer in time)" in capsys.readouterr().err
+
+
 def test_where_nobody_listens_the_message_says_where_and_what_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from disque_trio.client import commands
 from disque_trio.client.command import LongWait
-from disque_trio.client.errors import ConnectionFailedError, LostError
+from disque_trio.client.errors import ConnectionFailedError, DisqueError, LostError
 from disque_trio.client.nodes import NoNodeError
 from disque_trio.statemachine.base import Status
 from disque_trio.worker import App, NoResultError
@@ -218,6 +218,51 @@ def test_a_long_wait_at_a_node_goes_on_part_by_part(
         talk(kind, url(well), conversation)
         waits = [each[each.index(b"TIMEOUT") + 1] for each in well.requests if b"TIMEOUT" in each]
         assert waits == [b"100", b"100", b"100"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["waitjob", "waitresult", "getjob", "addjob"])
+def test_a_node_that_hangs_takes_little_more_than_the_timeout(
+    kind: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("disque_trio.client.base.LATE_S", 0.2)
+    words = ("q", "body") if name == "addjob" else (ID,)
+    more = {"unique": "k"} if name == "addjob" else {}
+    keeps = [b"results"]
+    with fake_node(hung(), features=keeps) as silent, fake_node(WELL, features=keeps) as well:
+
+        async def conversation(client: Any) -> None:
+            began = time.monotonic()
+            await getattr(client, name)(*words, timeout=0.3, **more)
+            assert time.monotonic() - began < 2
+            assert len(names(silent)) == len(names(well)) == 1
+
+        talk(kind, url(silent, well), conversation, patience_s=60)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["waitjob", "waitresult", "getjob", "addjob"])
+def test_the_only_node_has_more_time_and_is_named_in_the_error(
+    kind: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("disque_trio.client.base.LATE_ALONE_S", 0.3)
+    words = ("q", "body") if name == "addjob" else (ID,)
+    with fake_node(hung(), features=[b"results"]) as silent:
+
+        async def conversation(client: Any) -> None:
+            began = time.monotonic()
+            with pytest.raises(DisqueError, match=f":{silent.port} .no answer in time"):
+                await getattr(client, name)(*words, timeout=0.3)
+            assert time.monotonic() - began < 2
+
+        talk(kind, url(silent), conversation, patience_s=60)
+
+
+def test_the_next_node_is_asked_for_what_is_left_of_a_wait() -> None:
+    for whole in (commands.waitjob(ID, timeout=8), commands.getjob("q", timeout=8)):
+        assert [whole.after(waited).wait_s for waited in (0, 3, 10)] == [8, 5, 0.1]
+    forever = commands.waitjob(ID)
+    assert forever.after(3) is forever
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -425,3 +425,17 @@ def test_errors_of_the_database_end_no_relay(
 
     assert len(steps) == 3
     assert "the outbox cannot be read: no database" in caplog.text
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), "x", 10**12])
+@pytest.mark.parametrize("name", ["keep", "poll"])
+def test_a_relay_without_times_is_refused(tmp_path: Any, name: str, value: Any) -> None:
+    shop = opened(tmp_path)
+    with pytest.raises(ValueError, match=f"{name}=.* must be a number from 0.001 to 316224000"):
+        shop.outbox.relay(shop.engine, **{name: value})
+
+
+def test_what_is_no_session_is_named(tmp_path: Any) -> None:
+    shop = opened(tmp_path)
+    with pytest.raises(ValueError, match=r"Engine.* must be a Session or a Connection"):
+        shop.outbox.add(shop.engine, shop.app.tasks["pay"].call(1))

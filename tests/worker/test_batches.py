@@ -341,7 +341,7 @@ async def test_an_error_of_a_member_is_raised_in_no_group(autojump_clock: object
     assert raised.value is error
 
 
-@pytest.mark.parametrize("deadline", [-5, 0, 0.5, True, "x"])
+@pytest.mark.parametrize("deadline", [-5, 0, 0.5, True, "x", 10**10])
 @pytest.mark.parametrize("is_followed", [True, False])
 async def test_a_deadline_is_a_whole_number_of_seconds(deadline: Any, is_followed: bool) -> None:
     app, resize, publish = app_at(FakeNode({}, port=7711))

@@ -289,6 +289,19 @@ def test_a_crash_at_any_moment_doubles_and_loses_nothing_that_follows(
     disque_sim.run(story, app, state=seen, seeds=1)
 
 
+def test_tokens_of_a_collector_whose_worker_dies_come_again_within_seconds(disque_sim: Sim) -> None:
+    async def story(cluster: Cluster) -> None:
+        calls = [member.call("a"), member.using(delay=5).call("b")]
+        batch = await app.batch(calls, publish.partial("album"), deadline=3000)
+        await cluster.until(lambda: seen.ran)
+        await cluster.sleep(1)  # the collector has the token of "a"
+        cluster.restart("w1")
+        assert batch.then is not None
+        assert await batch.then.result(30) == "album"
+
+    disque_sim.run(story, app, state=seen, seeds=2, workers=1)
+
+
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("dies_at", [0.003, 0.006, 0.009, 0.1])
 def test_a_producer_that_dies_leaves_a_whole_batch_or_none(disque_sim: Sim, dies_at: float) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 
 from disque_trio.client.replies import facts
@@ -60,7 +61,8 @@ async def test_limits_that_a_node_refuses_are_logged(
     disque_server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     app: App[None] = App(disque_server.url)
-    app.limits["bad"] = QueueLimit("bad", concurrency=2_000_000_000)
+    with attrs.validators.disabled():
+        app.limits["bad"] = QueueLimit("bad", concurrency=2_000_000_000)
     app.limit("good", concurrency=4)
 
     async with app, app.handler(is_inline=True):
@@ -78,7 +80,11 @@ async def test_limits_that_a_node_refuses_are_logged(
         ({"group_rate": (1, 0)}, "group_rate=.1, 0. must be"),
         ({"concurrency": 0}, "concurrency=0 must be a whole number"),
         ({"rate": (1, 1), "burst": 0}, "burst=0 must be a whole number"),
-        ({"rate": 100}, "rate=100 must be a number of jobs and of seconds"),
+        ({"rate": (1, 10**9)}, "rate=.1, 1000000000. must be a number of jobs, from 1 to"),
+        ({"rate": (10**10, 1)}, "and of seconds, from 0.001 to 316224000, such as .100, 1."),
+        ({"concurrency": 10**10}, "concurrency=10000000000 must be a whole number from 1 to"),
+        ({"concurrency": 1, "loose": "no"}, "loose='no' must be True or False"),
+        ({"rate": 100}, "rate=100 must be a number of jobs"),
         ({"rate": (0, 1)}, "rate=.0, 1. must be"),
         ({"rate": (1.5, 1)}, "rate=.1.5, 1. must be"),
         ({"rate": (1, 0)}, "rate=.1, 0. must be"),
@@ -89,3 +95,11 @@ def test_limits_without_a_meaning_are_refused(options: dict[str, Any], error: st
 
     with pytest.raises(ValueError, match=error):
         app.limit("mail", **options)
+
+
+@pytest.mark.parametrize(
+    ("queue", "error"), [("", "queue is empty"), ("disque-trio.timetable", "is reserved")]
+)
+def test_a_queue_that_no_task_can_have_has_no_limits(queue: str, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        App().limit(queue, concurrency=1)

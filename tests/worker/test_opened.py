@@ -13,7 +13,7 @@ import trio
 
 from disque_trio.statemachine.base import Reply, Status
 from disque_trio.worker import App, NotOpenError
-from tests.client.fakenode import FakeNode, fake_node
+from tests.client.fakenode import Answers, FakeNode, fake_node
 from tests.client.running import url
 
 ID = "D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
@@ -259,3 +259,15 @@ def test_without_a_loop_the_app_is_not_open(node: FakeNode) -> None:
         app.client  # noqa: B018
     assert leaf.blocking.enqueue(1).id == ID
     app.blocking.client.close()
+
+
+def test_a_thread_asks_the_nodes_that_were_named_last() -> None:
+    answers: Answers = {b"HELLO": HELLO, b"QLEN": [7]}
+    with fake_node(answers) as first, fake_node(answers) as second:
+        app: App[None] = App(url(first))
+        for node in (first, second):
+            app.use(url(node))
+            assert app.blocking.client.qlen("q") == 7
+            assert app.blocking.client is app.blocking.client
+            assert [b"QLEN", b"q"] in node.requests
+        app.blocking.client.close()

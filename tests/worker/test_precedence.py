@@ -88,7 +88,7 @@ def test_consumers_and_jobs_for_other_systems_have_the_defaults_of_the_app() -> 
         ({"ttl": 60, "timeout": 31}, "timeout is 31 s, more than half of ttl"),
         ({"ttl": 60, "retry": Fixed([61])}, "its attempts may wait 61 s in all"),
         ({"priority": 101}, "priority=101 must be"),
-        ({"sync": 0}, "sync=0 must be a whole number, 1 or more"),
+        ({"sync": 0}, "sync=0 must be a whole number from 1"),
         ({"sync": 3, "replicate": 2}, "sync is 3, and replicate 2: raise replicate or lower sync"),
         ({"queue": "disque-trio.x"}, "disque-trio. is reserved"),
         ({"max_crashes": 0}, "max_crashes=0"),

@@ -27,6 +27,7 @@ from disque_trio.worker.guarded_loop import GuardedLoop
 from disque_trio.worker.handler import JobHandler
 from disque_trio.worker.health import pages, serve
 from disque_trio.worker.operating.registry import Registrar
+from disque_trio.worker.options import LOOKS, queue_of_looks
 from disque_trio.worker.signals import run_in_process
 from disque_trio.worker.supervisor import Supervisor
 
@@ -47,34 +48,39 @@ _log: Final = logging.getLogger("disque_trio.worker")
 def queues_of(app: App[Any], options: Options) -> dict[str, int]:
     """The queues to take jobs from, with their weights; 0 is for a strict order. Raises
     `UsageError`."""
-    weighted = [_weighted(app, name) for name in options.queues if not name.startswith("!")]
+    queues = [name for name in app.queues if not name.startswith(LOOKS)]
+    weighted = [_weighted(queues, name) for name in options.queues if not name.startswith("!")]
     wanted = [name for name, _ in weighted]
     without = [name[1:] for name in options.queues if name.startswith("!")]
     for name in without:
-        if name not in (wanted or app.queues):
-            known = ", ".join(wanted or app.queues)
+        if name not in (wanted or queues):
+            known = ", ".join(wanted or queues)
             raise UsageError(
                 f"-Q !{name}: there is no queue {name} to leave out; there are {known}"
             )
     for name in wanted:
-        if name not in app.queues and not app.tasks:
-            known = ", ".join(app.queues)
+        if name not in queues and not app.tasks:
+            known = ", ".join(queues)
             raise UsageError(
                 f"-Q {name}: {options.app} has no tasks, so it runs jobs of its consumers' queues "
                 f"only: {known or 'there are none'}"
             )
-    found = [name for name in dict.fromkeys(wanted or app.queues) if name not in without]
+    found = [name for name in dict.fromkeys(wanted or queues) if name not in without]
     if not found:
         raise UsageError(f"{options.app} has no queue to take jobs from: declare tasks, or give -Q")
     weights = dict(weighted)
     is_strict = bool(weighted) and not any(weights.values())
-    return {name: 0 if is_strict else weights.get(name) or 1 for name in found}
+    return {
+        each: 0 if is_strict else weights.get(name) or 1
+        for name in found
+        for each in (queue_of_looks(name, app.limits), name)
+    }
 
 
-def _weighted(app: App[Any], text: str) -> tuple[str, int]:
+def _weighted(queues: Sequence[str], text: str) -> tuple[str, int]:
     """The queue and its weight, of `name=weight`; 0 without one."""
     name, sign, weight = text.rpartition("=")
-    if text in app.queues or not sign or not (weight.isascii() and weight.isdigit()):
+    if text in queues or not sign or not (weight.isascii() and weight.isdigit()):
         return text, 0
     if not 1 <= int(weight) <= MOST_WEIGHT:
         raise UsageError(f"-Q {text}: a weight is from 1 to {MOST_WEIGHT}")

@@ -19,14 +19,17 @@ import attrs
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.refusals import DuplicateJobError
 from disque_trio.contrib.outbox.rows import Row, request_of
+from disque_trio.statemachine.base import LONGEST_PERIOD_S
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.app import App
+from disque_trio.worker.checks import number
 from disque_trio.worker.describing import line_of
 from disque_trio.worker.runtime import runtime
 
 KEEP_S: Final = 3600.0
 """How long nodes know the key of a job after it has ended."""
 POLL_S: Final = 0.5
+SHORTEST_S: Final = 0.001
 AT_ONCE: Final = 128
 LONGEST_PAUSE_S: Final = 300.0
 _LONGEST_ERROR: Final = 500
@@ -78,10 +81,10 @@ class Relay:
 
     app: App[Any]
     database: Database
-    keep: float = KEEP_S
+    keep: float = attrs.field(default=KEEP_S, validator=number(SHORTEST_S, LONGEST_PERIOD_S))
     """How long nodes know the key of a job after it has ended, in seconds: if a relay was killed,
     the next one has to begin within that time, or the job may run twice."""
-    poll: float = POLL_S
+    poll: float = attrs.field(default=POLL_S, validator=number(SHORTEST_S, LONGEST_PERIOD_S))
     """How often an empty table is looked at, in seconds."""
     _stopped: threading.Event = attrs.field(init=False, factory=threading.Event)
 

@@ -12,6 +12,7 @@ import attrs
 from disque_trio.contrib.outbox.relay import Relay
 from disque_trio.contrib.outbox.rows import LONGEST_KEY, LONGEST_QUEUE, TABLE, Row, rows_of
 from disque_trio.worker.app import App
+from disque_trio.worker.checks import shown
 from disque_trio.worker.enqueue import Call
 
 try:
@@ -57,6 +58,8 @@ class Outbox:
     def add(self, connection: Any, *calls: Call[Any]) -> list[str]:
         """Add these jobs when the transaction of a `Session` or `Connection` is committed: their
         keys. Raises as `Task.enqueue` for what cannot be added."""
+        if not hasattr(connection, "execute"):
+            raise ValueError(f"{shown(connection)} must be a Session or a Connection")
         rows = rows_of(calls)
         if rows:
             values = [attrs.asdict(row, filter=attrs.filters.exclude("id")) for row in rows]

@@ -53,7 +53,7 @@ def _replies(node: MemoryNode, asked: Sequence[Command[Result]]) -> list[Reply]:
 
 
 def _reply(node: MemoryNode, command: Command[Result]) -> Reply:
-    words = command.words
+    words = _untied(command.words)
     if words[0] == b"GETJOB" and words[-1].startswith(QUEUES.encode()):
         reply = node.ask((b"GETJOB", b"NOHANG", b"COUNT", b"100", b"FROM", words[-1]))
         if reply is NULL_ARRAY:
@@ -63,6 +63,14 @@ def _reply(node: MemoryNode, command: Command[Result]) -> Reply:
     if reply is None and words[0] == b"WAITJOB" and words[-1] == b"WITHRESULT" and command.wait_s:
         raise InlineError(_NO_RESULT)
     return reply
+
+
+def _untied(words: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Without TIED: each request has a connection of its own, which ends at once."""
+    if words[0] != b"GETJOB" or b"TIED" not in words[: words.index(b"FROM")]:
+        return words
+    at = words.index(b"TIED")
+    return (*words[:at], *words[at + 1 :])
 
 
 def world_of(node: MemoryNode) -> Runtime:

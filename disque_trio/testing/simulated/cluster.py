@@ -21,7 +21,7 @@ from disque_trio.testing.simulated.connections import Connections
 from disque_trio.testing.simulated.processes import Before, SimError, WorkerProcess, now, shown
 from disque_trio.tracing.rows import Row
 from disque_trio.worker.app import App
-from disque_trio.worker.options import RESERVED
+from disque_trio.worker.options import LOOKS, RESERVED
 
 LOOK_S: Final = 0.25
 LONGEST_DRAIN_S: Final = 3600.0
@@ -154,8 +154,7 @@ class Cluster(FaultControls):
         found: dict[str, None] = {}
         for host in self.world.hosts.values():
             for job in host.machine.state.jobs.values() if host.machine else ():
-                is_ours = job.queue is None or job.queue.startswith(_HIDDEN)
-                if not is_ours and condition(job):
+                if job.queue is not None and not _is_hidden(job.queue) and condition(job):
                     found[job.id.decode()] = None
         return list(found)
 
@@ -312,4 +311,6 @@ class Cluster(FaultControls):
             process.finish()
 
 
-_HIDDEN: Final = RESERVED.encode()
+def _is_hidden(queue: bytes) -> bool:
+    """Are its jobs notes and tokens of the library, which run nothing?"""
+    return queue.startswith(RESERVED.encode()) and not queue.startswith(LOOKS.encode())

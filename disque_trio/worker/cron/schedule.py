@@ -5,6 +5,8 @@ from typing import Final, Literal, get_args
 
 import attrs
 
+from disque_trio.statemachine.base import LONGEST_PERIOD_S
+from disque_trio.worker.checks import is_whole, shown
 from disque_trio.worker.cron.ticks import Tick, Ticks, between, latest, text
 
 Missed = Literal["skip", "latest", "all"]
@@ -14,6 +16,8 @@ _WITHIN_S: Final = {"skip": 60, "latest": 3600, "all": 3600}
 PARTITION_S: Final = 3600
 LONGEST_WAIT_S: Final = 30.0
 """The wall clock may be set meanwhile, so it is looked at again."""
+_LONGEST_S: Final = LONGEST_PERIOD_S // 3
+"""Of each of two times that nodes keep a key for together, and a minute more."""
 MOST_AT_ONCE: Final = 100
 
 
@@ -30,23 +34,31 @@ class Schedule:
     partition: int = attrs.field(default=PARTITION_S)
     """A partition up to this long does not double a tick whose job is delivered on one side of it
     only."""
-    backfill: bool = False
+    backfill: bool = attrs.field(default=False)
     """Are ticks from before the first start with this schedule missed ones, too?"""
 
     @missed.validator
     def _check_missed(self, _: object, missed: object) -> None:
-        if missed not in get_args(Missed):
-            raise ValueError(f"missed={missed!r} must be one of {', '.join(get_args(Missed))}")
+        if not isinstance(missed, str) or missed not in get_args(Missed):
+            raise ValueError(f"missed={shown(missed)} must be one of {', '.join(get_args(Missed))}")
 
     @within.default
     def _usual(self) -> int:
-        return _WITHIN_S.get(self.missed, 0)
+        return _WITHIN_S.get(str(self.missed), 0)
 
     @within.validator
     @partition.validator
     def _check_seconds(self, field: "attrs.Attribute[int]", seconds: object) -> None:
-        if not isinstance(seconds, int) or seconds < 1:
-            raise ValueError(f"{field.name}={seconds!r} must be a whole number of seconds above 0")
+        if not is_whole(seconds) or not 1 <= seconds <= _LONGEST_S:
+            raise ValueError(
+                f"{field.name}={shown(seconds)} must be a whole number of seconds, from 1 to "
+                f"{_LONGEST_S}"
+            )
+
+    @backfill.validator
+    def _check_flag(self, _: object, flag: object) -> None:
+        if not isinstance(flag, bool):
+            raise ValueError(f"backfill={shown(flag)} must be True or False")
 
     @property
     def is_recorded(self) -> bool:

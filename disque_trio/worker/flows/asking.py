@@ -150,7 +150,8 @@ async def _with_members(flow: EnqueuedFlow, client: Asking, marks: _Marks) -> Fl
         _member(number, each, [next(holders) for _ in each.places], is_over=is_over)
         for number, each in enumerate(flow.members)
     ]
-    if is_over and marks[2] is not None:
+    *_, failed, cancelled = marks
+    if cancelled is not None or (is_over and failed is not None):
         members = await _with_ends(flow, client, members)
     return FlowStatus(id=flow.id, state=_state(flow, marks, members), members=members)
 
@@ -158,8 +159,8 @@ async def _with_members(flow: EnqueuedFlow, client: Asking, marks: _Marks) -> Fl
 async def _with_ends(
     flow: EnqueuedFlow, client: Asking, members: Sequence[FlowMemberStatus]
 ) -> list[FlowMemberStatus]:
-    """The members of a flow that has failed: an acknowledgement does not say whether the job was
-    cancelled, but marks of the coordinator do."""
+    """The members of a flow that has failed or is cancelled: an acknowledgement does not say
+    whether the job was cancelled, but marks of the coordinator do."""
     acked = [each for each in members if each.state == "done"]
     asked = [(each.place, end) for each in acked for end in UNDONE]
     holders = await key_holders(client, [(flow.tokens, key_of(end, n)) for n, end in asked])

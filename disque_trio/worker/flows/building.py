@@ -11,11 +11,12 @@ from disque_trio.terminal.counting import counted
 from disque_trio.worker import checks, codec, steps
 from disque_trio.worker.codec import FlowStep, Step
 from disque_trio.worker.copies import Copies
-from disque_trio.worker.enqueue import Call, Enqueuer, Request, check_call, step_options
+from disque_trio.worker.enqueue import Call, Enqueuer, check_call, step_options
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.flows.handles import EnqueuedFlow, Planned
 from disque_trio.worker.kinds import OF_APP, check_kinds
 from disque_trio.worker.options import CARRIED, Options, Place, place_of
+from disque_trio.worker.requests import Request
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.tokens import LEASE_S, SPARE_S, TOKENS
 
@@ -57,7 +58,8 @@ class Flow:
     ) -> FlowMember:
         """Add a member: a call, or a chain. It runs when all members in `after` are done; they have
         been added to this flow before, so no member can wait for itself. With `parents` its handler
-        finds the ids of their jobs in `Job.parents`, 100 at most. Raises `ValueError`."""
+        finds the ids of their jobs in `Job.parents`, 100 at most. Raises `ValueError`, and
+        `TypeError` if `after` is no iterable."""
         check_call(call)
         if len(self._members) >= MOST_MEMBERS:
             raise ValueError(f"a flow has {MOST_MEMBERS} members at most; let one add another flow")
@@ -65,7 +67,8 @@ class Flow:
             raise ValueError(f"{call.name}: `partial` is for later steps of a chain")
         if isinstance(after, FlowMember):
             raise ValueError(f"{call.name}: after={checks.shown(after)} must be a list of members")
-        before = list(dict.fromkeys(self._place(each, call.name) for each in after))
+        named = checks.iterated(after, f"{call.name}: after")
+        before = list(dict.fromkeys(self._place(each, call.name) for each in named))
         if parents and len(before) > MOST_PARENTS:
             raise ValueError(
                 f"{call.name}: parents=True with {counted(len(before), 'member')} in after: "
@@ -104,7 +107,7 @@ class Flow:
         members = [_member(enqueuer, *each) for each in self._calls]
         for place in range(len(members)):
             request_of(enqueuer, flow, until, enqueuer.copies, members, place, None)
-        queue = self._queue or self._calls[0][0].definition.options.queue
+        queue = enqueuer.queue_of_looks(self._queue or self._calls[0][0].definition.options.queue)
         copies = enqueuer.copies
         arguments = {"flow": flow, "members": members, "until": until, **copies.as_options()}
         ttl = math.ceil(self._deadline) + SPARE_S

@@ -179,7 +179,7 @@ class _Look:
         """The flow is over: say so if not all members are done, and cancel those of a cancelled
         flow."""
         if self.graph.is_cancelled:
-            await self._cancel()
+            await self._mark([key_of("cancelled", n) for n in await self._cancel()], left_s)
             return
         final = self.graph.final()
         others = [n for n in range(self.graph.size) if final.get(n) != DONE]
@@ -194,19 +194,19 @@ class _Look:
             "flow %s is over, and %d of %s are not done: %s%s",
             self.flow, len(others), counted(self.graph.size, "member"), shown, more,
         )  # fmt: skip
-        queue, copies = self.collector.queue, self.collector.copies
-        keep = kept_s(self.until)
         keys = [key_of(final[n][0], n) for n in others if final.get(n, DONE)[0] in UNDONE]
-        client = self.collector.client
-        marks = [
-            tokens.add_mark(queue, left_s, copies, key, Token(), keep) for key in (*keys, FAILED)
-        ]
-        for found in await client.run_all(marks[:-1]):
-            unwrap(found)
-        await client.run(marks[-1])  # who sees that one looks for the others
+        await self._mark(keys, left_s)
+        await self._mark([FAILED], left_s)  # who sees that one looks for the others
 
-    async def _cancel(self) -> None:
-        """End the members that run or wait. Dead ones stay where they are."""
+    async def _mark(self, keys: Sequence[str], left_s: float) -> None:
+        """Leave these marks."""
+        queue, copies, keep = self.collector.queue, self.collector.copies, kept_s(self.until)
+        marks = [tokens.add_mark(queue, left_s, copies, key, Token(), keep) for key in keys]
+        for found in await self.collector.client.run_all(marks):
+            unwrap(found)
+
+    async def _cancel(self) -> list[int]:
+        """End the members that run or wait; which are they? Dead ones stay where they are."""
         client = self.collector.client
         running = {place: self.graph.members[place] for place in self.graph.running()}
         if ids := [each.id for each in running.values() if not each.steps]:
@@ -217,3 +217,6 @@ class _Look:
                 await JobHandle(member.id, enqueuer=self.enqueuer, places=places).cancel()
         for place in self.graph.ready():  # a look that was broken off may have added them
             await client.run(commands.cancel_key(*place_of(self.members[place].steps[0])))
+        if running:
+            await self.collector.take_some(_REST_S)  # of those that were done just before
+        return [place for place in running if self.graph.ended.get(place) != DONE]

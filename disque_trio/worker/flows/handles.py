@@ -12,6 +12,7 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.nodes import NoNodeError
+from disque_trio.worker.checks import seconds_of
 from disque_trio.worker.handles import Clients
 from disque_trio.worker.options import Place
 
@@ -134,7 +135,7 @@ class EnqueuedFlow:
         """Wait until all members are done, also while no node answers. Raises `FlowFailedError` if
         that cannot be without `retry`, and `TimeoutError` after `timeout` seconds."""
         anyio: Any = import_module("anyio")
-        with anyio.fail_after(timeout):
+        with anyio.move_on_after(seconds_of(timeout)):
             for pause, is_full in _looks():
                 with _through_outage(self.id):
                     found: FlowStatus | None = await _asking().look(
@@ -143,7 +144,7 @@ class EnqueuedFlow:
                     if found is not None:
                         return found
                 await anyio.sleep(pause)
-        raise AssertionError("looks are endless")
+        raise _late(self.id, timeout)
 
     @property
     def blocking(self) -> "BlockingEnqueuedFlow":
@@ -177,22 +178,26 @@ class BlockingEnqueuedFlow:
 
     def wait(self, timeout: float | None = None) -> FlowStatus:
         """Wait until all members are done (`EnqueuedFlow.wait`)."""
-        ends = None if timeout is None else time.monotonic() + timeout
+        ends = time.monotonic() + seconds_of(timeout)
         with self._flow._enqueuer.blocking_client.within(timeout):
             for pause, is_full in _looks():
                 with _through_outage(self.id):
                     found: FlowStatus | None = self._finished(_asking().look, is_full=is_full)
                     if found is not None:
                         return found
-                if ends is not None and time.monotonic() + pause > ends:
+                if time.monotonic() + pause > ends:
                     break
                 time.sleep(pause)
-        raise TimeoutError(f"flow {self.id} is not done within {timeout} s")
+        raise _late(self.id, timeout)
 
     def _finished(self, ask: Any, **more: Any) -> Any:
         asking: Any = import_module("disque_trio.worker.operating.asking")
         client = asking.InSteps(self._flow._enqueuer.blocking_client)
         return asking.finished(ask(self._flow, client, **more))
+
+
+def _late(id: str, timeout: float | None) -> TimeoutError:
+    return TimeoutError(f"flow {id} is not done within {timeout} s")
 
 
 def _asking() -> Any:

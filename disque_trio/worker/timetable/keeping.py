@@ -16,8 +16,9 @@ import attrs
 from anyio.abc import TaskGroup, TaskStatus
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker.enqueue import Enqueuer, not_enqueued
+from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.operating.notes import Due
+from disque_trio.worker.requests import not_enqueued
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.timetable.records import Entry, Timetable
 

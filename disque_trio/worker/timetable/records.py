@@ -6,7 +6,8 @@ of its own, by which any node tells whether it still counts. `IFEXISTS replace` 
 replaces no job that a node has queued again, such as after a partition.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -22,12 +23,21 @@ from disque_trio.worker import codec
 from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import BAD_INPUT, body_reader
 from disque_trio.worker.copies import NO_COPIES, Copies
-from disque_trio.worker.enqueue import Enqueuer, Request
-from disque_trio.worker.operating.asking import Asking, Found, at_each, settled, unwrap
+from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.operating.asking import (
+    Asking,
+    Found,
+    InSteps,
+    at_each,
+    settled,
+    unwrap,
+)
 from disque_trio.worker.operating.key_holders import is_held
 from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.options import CARRIED, RESERVED, Options, unique_key
+from disque_trio.worker.requests import Request
 from disque_trio.worker.runtime import runtime
+from disque_trio.worker.timetable.remembered import Figures, Remembered, figures_of, remembered
 
 if TYPE_CHECKING:
     from disque_trio.worker.cron.schedule import Schedule
@@ -36,7 +46,8 @@ QUEUE: Final = RESERVED + "timetable"
 RETRY_S: Final = 10
 """After the loss of the node at which a record is queued, another one shows it so soon."""
 MOST: Final = 10_000
-"""Schedules of a cluster: each addition, and each worker every few seconds, reads all records."""
+"""Schedules of a cluster: each worker reads all records every few seconds if any has changed, and
+so does each addition if somebody else has changed one."""
 _READ: Final = 2 * MOST
 """Records of one node: two of a schedule that is being changed, and those that are added at the
 same time."""
@@ -145,6 +156,10 @@ read: Final = body_reader(Entry)
 """Raises one of `codec.BAD_INPUT`."""
 
 
+ByName = Mapping[str, Sequence[Entry]]
+"""Records by name; of those of one name the last one counts."""
+
+
 @attrs.frozen
 class Timetable:
     """The schedules of a cluster. Its methods raise errors of the client."""
@@ -156,10 +171,45 @@ class Timetable:
         """All schedules, by name. If a node does not answer, the others search all their jobs for
         replicas of its records, unless not `searches`: then another one shows them `RETRY_S`
         later."""
-        found = await self._records(searches=searches)
-        return Found([some[-1] for some in _by_name(found.items).values()], found.unreached)
+        records, unreached = await self._records(searches=searches)
+        return Found([records[name][-1] for name in sorted(records)], unreached)
 
-    async def _records(self, *, searches: bool = True) -> Found[Entry]:
+    async def _records(self, *, searches: bool = True) -> tuple[ByName, dict[str, str]]:
+        """All records; and which nodes have not answered, and why."""
+        figures = await self._figures()
+        known = None if figures is None else self._remembered.records(figures)
+        if known is not None:
+            return known, {}
+        found = await self._read(searches=searches)
+        records = _by_name(found.items)
+        if figures is not None and not found.unreached:
+            self._remembered.learn(figures, records)
+        return records, found.unreached
+
+    @property
+    def _remembered(self) -> Remembered[Any]:
+        return remembered(self.client.client if isinstance(self.client, InSteps) else self.client)
+
+    async def _figures(self) -> Figures | None:
+        """None if a node does not answer."""
+
+        async def ask(node: Address) -> list[tuple[str, tuple[int, int]]]:
+            (answer,) = await self.client.ask(node, [commands.qstat(QUEUE)])
+            return [(str(node), figures_of(unwrap(answer)))]
+
+        found = await at_each(self.client, ask)
+        return None if found.unreached else dict(found.items)
+
+    @asynccontextmanager
+    async def _changing(self) -> AsyncIterator[None]:
+        """One change of this client at a time."""
+        if isinstance(self.client, InSteps):
+            yield
+            return
+        async with self._remembered.changing:
+            yield
+
+    async def _read(self, *, searches: bool) -> Found[Entry]:
         async def ask(node: Address) -> list[Entry]:
             (answer,) = await self.client.ask(node, [commands.qpeek(QUEUE, _READ)])
             return [entry for job in unwrap(answer) for entry in _entries(job.body)]
@@ -195,10 +245,10 @@ class Timetable:
     async def _of(self, name: str) -> Sequence[Entry]:
         """The records of this name, the one that counts last. Raises `UnknownScheduleError`."""
         check_name(name)
-        found = _by_name((await self._records()).items)
+        found, _ = await self._records()
         if name in found:
             return found[name]
-        names = ", ".join(printable(each) for each in islice(found, _NAMED)) or "none"
+        names = ", ".join(printable(each) for each in islice(sorted(found), _NAMED)) or "none"
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise UnknownScheduleError(
             f"no schedule is called {printable(name)}; there are {names}{more}"
@@ -223,7 +273,11 @@ class Timetable:
             sync=self.copies.awaited,
         )
         await settled(self.client, asked)
-        for each in before:
+        await self._end(before)
+        self._remembered.change(entry.name, before, [entry])
+
+    async def _end(self, records: Sequence[Entry]) -> None:
+        for each in records:
             await settled(self.client, commands.cancel_key(QUEUE, each.key))
 
     async def add(self, entry: Entry) -> None:
@@ -231,7 +285,11 @@ class Timetable:
         rule is the same. Raises `ValueError` and `TypeError` for what cannot be due, and
         `TooManySchedulesError`."""
         check(entry)
-        known = _by_name((await self._records()).items)
+        async with self._changing():
+            await self._add(entry)
+
+    async def _add(self, entry: Entry) -> None:
+        known, _ = await self._records()
         before = known.get(entry.name, [])
         if not before and len(known) >= MOST:
             raise TooManySchedulesError(
@@ -246,28 +304,32 @@ class Timetable:
 
     async def pause(self, name: str) -> bool:
         """Let it be due no more. False if it was paused. Raises `UnknownScheduleError`."""
-        before = await self._of(name)
-        entry = before[-1]
-        if not entry.is_paused:
-            await self.put(attrs.evolve(entry, is_paused=True), before)
-        return not entry.is_paused
+        async with self._changing():
+            before = await self._of(name)
+            entry = before[-1]
+            if not entry.is_paused:
+                await self.put(attrs.evolve(entry, is_paused=True), before)
+            return not entry.is_paused
 
     async def resume(self, name: str) -> bool:
         """Let it be due from now on. False if it was not paused. Raises `UnknownScheduleError`."""
-        before = await self._of(name)
-        entry = before[-1]
-        if entry.is_paused:
-            since = int(runtime().now())
-            await self.put(attrs.evolve(entry, is_paused=False, since=since), before)
-        return entry.is_paused
+        async with self._changing():
+            before = await self._of(name)
+            entry = before[-1]
+            if entry.is_paused:
+                since = int(runtime().now())
+                await self.put(attrs.evolve(entry, is_paused=False, since=since), before)
+            return entry.is_paused
 
     async def remove(self, name: str) -> bool:
         """Forget it. False if there is none."""
         check_name(name)
-        before = _by_name((await self._records()).items).get(name, [])
-        for each in before:
-            await settled(self.client, commands.cancel_key(QUEUE, each.key))
-        return bool(before)
+        async with self._changing():
+            records, _ = await self._records()
+            before = records.get(name, [])
+            await self._end(before)
+            self._remembered.change(name, before, [])
+            return bool(before)
 
 
 def check(entry: Entry) -> None:
@@ -294,7 +356,7 @@ def check_name(name: object) -> None:
         raise ValueError(f"the name of a schedule is text, not {shown(name)}")
 
 
-def _by_name(records: Iterable[Entry]) -> dict[str, list[Entry]]:
+def _by_name(records: Iterable[Entry]) -> ByName:
     """By name, those of each in the order of their revisions."""
     found: dict[str, list[Entry]] = {}
     for each in sorted(records, key=lambda one: (one.name, one.revision)):

@@ -41,3 +41,20 @@ def test_a_name_with_an_equals_sign_is_the_queue_if_a_task_has_that() -> None:
 def test_a_weight_out_of_bounds_is_refused(weight: str) -> None:
     with pytest.raises(UsageError, match=f"-Q mail={weight}: a weight is from 1 to 100"):
         known("-Q", f"mail={weight}")
+
+
+@pytest.mark.parametrize(
+    ("argv", "names"),
+    [
+        (("-Q", "video,mail"), ["video", "disque-trio.looks.mail", "mail"]),
+        (("-Q", "!mail"), ["a=1", "video"]),
+        ((), ["a=1", "disque-trio.looks.mail", "mail", "video"]),
+    ],
+)
+def test_a_queue_with_limits_has_one_of_its_flows_and_batches_before_it(
+    monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...], names: list[str]
+) -> None:
+    monkeypatch.setattr(app, "limits", {})
+    app.limit("mail", concurrency=1)
+
+    assert [name for name, _ in known(*argv)[1]] == names

@@ -298,6 +298,7 @@ def test_members_that_wait_or_run_are_cancelled_with_their_flow(disque_sim: Sim)
         await cluster.drained(60)
         assert seen.ran == []
         assert left(cluster) == []
+        assert (await found.status()).counts == {"cancelled": 3}
 
     disque_sim.run(story, app, state=seen, seeds=2)
 

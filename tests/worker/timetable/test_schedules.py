@@ -4,9 +4,11 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import anyio
 import attrs
 import pytest
 
+from disque_trio.client import commands
 from disque_trio.client.records import JobDetails
 from disque_trio.testing.server.kit import Server
 from disque_trio.worker import (
@@ -379,3 +381,75 @@ async def test_a_chain_and_options_of_a_moment_are_refused(app: App[None]) -> No
         for options in ({"delay": 9}, {"unique": "k"}, {"key": "k"}):
             with pytest.raises(ValueError, match="neither at, nor delay, nor unique, nor key"):
                 await app.schedules.add("s", report.using(**options).call("ann"), every=60)
+
+
+# Many changes.
+
+
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The nodes whose records are read from now on."""
+    found: list[str] = []
+    peek = commands.qpeek
+
+    def counted(queue: str, count: int) -> Any:
+        found.append(queue)
+        return peek(queue, count)
+
+    monkeypatch.setattr(commands, "qpeek", counted)
+    return found
+
+
+async def test_many_changes_of_one_client_read_all_records_once(
+    app: App[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = reads(monkeypatch)
+    async with app:
+        for number in range(20):
+            await app.schedules.add(f"s{number}", app.tasks["sweep"], every=60)
+        for number in range(20):
+            assert await app.schedules.pause(f"s{number}")
+            assert await app.schedules.remove(f"s{number}")
+        assert await app.schedules.list() == []
+    assert len(read) <= 4 * 3, (
+        "in calm once at each node; a node may learn of an end a little later"
+    )
+
+
+async def test_changes_at_the_same_time_do_so_too(
+    app: App[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = reads(monkeypatch)
+    async with app, anyio.create_task_group() as tasks:
+        for number in range(20):
+            tasks.start_soon(
+                lambda n: app.schedules.add(f"s{n}", app.tasks["sweep"], every=60), number
+            )
+    assert len(read) <= 2 * 3
+
+
+def test_threads_read_them_once(app: App[None], monkeypatch: pytest.MonkeyPatch) -> None:
+    read = reads(monkeypatch)
+    schedules = app.blocking.schedules
+    for number in range(10):
+        schedules.add(f"s{number}", app.tasks["sweep"], every=60)
+    assert len(schedules.list()) == 10
+    assert len(read) <= 2 * 3
+    app.blocking.client.close()
+
+
+async def test_a_change_by_others_is_seen_at_once(app: App[None], disque_server: Server) -> None:
+    other: App[None] = App(disque_server.url)
+    other.task(name="sweep")(lambda: None)
+
+    async def names() -> list[tuple[str, bool]]:
+        return [(each.name, each.is_paused) for each in await app.schedules.list()]
+
+    async with app, other:
+        await app.schedules.add("ours", app.tasks["sweep"], every=60)
+        await other.schedules.add("theirs", other.tasks["sweep"], every=60)
+        assert await names() == [("ours", False), ("theirs", False)]
+        await other.schedules.pause("ours")
+        assert await names() == [("ours", True), ("theirs", False)]
+        await app.schedules.add("ours", app.tasks["sweep"], every=90)
+        await other.schedules.remove("theirs")
+        assert await names() == [("ours", True)], "what replaces a paused one is paused"
