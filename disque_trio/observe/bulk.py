@@ -9,7 +9,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.observe.operations.operation import MANY, Operation
 from disque_trio.observe.values import Json
 from disque_trio.terminal.counting import counted
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report
 
 _EVERY: Final = 50
 """Jobs between two words on how far it is."""
@@ -35,7 +35,7 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
     if not plans:
         raise MistakeError("; ".join(_counted(refused)) or "no job fits")
 
-    async def run(outcome: Outcome, report: Tell) -> None:
+    async def run(outcome: Outcome, report: Report) -> None:
         done, failed = Counter[str](), Counter[str]()
         for number, plan in enumerate(plans, 1):
             one = Outcome()

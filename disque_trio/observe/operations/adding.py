@@ -19,7 +19,7 @@ from disque_trio.statemachine.base import CommandError
 from disque_trio.statemachine.commands.addoptions import parse_options
 from disque_trio.statemachine.joboptions import CARRIED, OPTIONS, Option, decimals
 from disque_trio.terminal.counting import counted
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report
 from disque_trio.worker.operating.states import Copy, added_at
 from disque_trio.worker.runtime import runtime
 
@@ -109,7 +109,7 @@ async def add(client: Client, args: Json) -> Plan:
     elif not any(each and each.blocked for _, each in stats):
         lines.append("no client waits for jobs of this queue now")
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         id = await client.run(asked)
         had = " if no job had its key; else this one has it" if "unique" in values else ""
         outcome.says.append(f"added {id}{had}")
@@ -164,14 +164,14 @@ async def edit(client: Client, args: Json) -> Plan:
         *doubts,
     ]  # fmt: skip
 
-    async def replace(outcome: Outcome, _tell: Tell) -> None:
+    async def replace(outcome: Outcome, _report: Report) -> None:
         new = await client.run(asked)
         outcome.says.append(f"added {new}")
         outcome.count += 1
         had = await client.run(commands.ackjob(id), first=copies[0].node)
         outcome.says.append(f"{id} has ended" if had else f"{id} had ended already: both were run")
 
-    async def replace_key(outcome: Outcome, _tell: Tell) -> None:
+    async def replace_key(outcome: Outcome, _report: Report) -> None:
         net_s = min(_NET_S, values["ttl"] // 2)
         delayed = {**values, "delay": max(net_s, values.get("delay", 0))}
         net = await client.run(_asked(queue, body, delayed))

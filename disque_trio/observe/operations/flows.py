@@ -8,7 +8,7 @@ from disque_trio.observe.values import Json, readable, word
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.flows import asking
 from disque_trio.worker.flows.handles import EnqueuedFlow, FlowStatus
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report
 
 _OVER = ("done", "cancelled", "unknown")
 
@@ -43,7 +43,7 @@ async def cancel(client: Client, args: Json) -> Plan:
     if status.dead:
         lines.append(f"dead members stay: {_tasks(status, 'dead')}")
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         if await asking.cancel(flow, client):
             outcome.says.append("the flow is cancelled")
             outcome.count = 1
@@ -63,7 +63,7 @@ async def retry(client: Client, args: Json) -> Plan:
         "what follows them is added when they are done",
     ]
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         outcome.count = await asking.retry(flow, client)
         outcome.says.append(f"redrove {counted(outcome.count, 'job')}")
 

@@ -14,7 +14,7 @@ from disque_trio.observe.values import Json, word
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import unwrap
 from disque_trio.worker.operating.jobs import Jobs
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Run, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report, Run
 from disque_trio.worker.operating.states import Copy
 
 
@@ -38,7 +38,7 @@ def _one(
 ) -> Run:
     """Tell one node of a job, which is then `done`, in a word."""
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         if unwrap(*await client.ask(node, [make(id)])):
             outcome.says.append(f"{names(node)}: {done}")
             outcome.count += 1

@@ -22,7 +22,7 @@ from disque_trio.statemachine.base import LONGEST_PERIOD_S
 from disque_trio.statemachine.commandoptions import MOST_LIMIT
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import Found, unwrap
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report
 from disque_trio.worker.operating.queues import Queues
 
 KNOWN_S: Final = 2.0
@@ -180,7 +180,7 @@ async def unlimit(client: Client, args: Json) -> Plan:
 
 
 def _run(client: Client, now: _Now, asked: Any, queue: str, wanted: QueueLimits | None) -> Any:
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         await _send(client, now.knowing, asked)
         outcome.count = 1
         late = await _wait(client, queue, wanted)

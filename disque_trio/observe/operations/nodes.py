@@ -12,7 +12,7 @@ from disque_trio.observe.operations.operation import answering, one_by_one
 from disque_trio.observe.values import Json, word
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import unwrap
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, SilentNodeError, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report, SilentNodeError
 
 _DIGITS: Final = 8
 """Of an id, which are enough to name a node, and are typed before a grave operation."""
@@ -108,7 +108,7 @@ async def kick(client: Client, args: Json) -> Plan:
         raise MistakeError(f"'{connection}' is no number of a connection")
     name = node_name(member.id, member.name)
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         asked = commands.call("CLIENT", "KILL", "ID", connection)
         outcome.count = int(bool(unwrap(*await client.ask(node, [asked]))))
         (outcome.says if outcome.count else outcome.failed).append(

@@ -14,7 +14,7 @@ from disque_trio.observe.operations.members import Names
 from disque_trio.observe.values import Json
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import Found, at_each, unwrap
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Run, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report, Run
 
 MANY: Final = 100
 """To redrive or drop more dead jobs the queue's name must be typed."""
@@ -138,7 +138,7 @@ def one_by_one(
     """Ask one node after the other. `describe` takes a reply, and gives its words and how much was
     changed."""
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         for node in nodes:
             try:
                 text, count = describe(unwrap(*await client.ask(node, [asked])))

@@ -22,7 +22,7 @@ from disque_trio.observe.values import Json, given_name, readable, word
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import Found, at_each, unwrap
 from disque_trio.worker.operating.jobs import Jobs
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report
 from disque_trio.worker.operating.states import Copy
 
 RATE: Final = 50
@@ -116,7 +116,7 @@ async def cancel(client: Client, args: Json) -> Plan:
     queue, key = given_name(args, "queue"), word(args, "key")
     which = f'the job of queue "{readable(queue)}" with the key "{readable(key)}"'
 
-    async def run(outcome: Outcome, _report: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         outcome.count = await client.run(commands.cancel_key(queue, key))
         (outcome.says if outcome.count else outcome.failed).append(
             "the job has ended" if outcome.count else "no job has this key"
@@ -197,7 +197,7 @@ async def redrive(client: Client, args: Json) -> Plan:
                 dead.found.items[start : start + rate], commands.redrive
             )
 
-    async def run(outcome: Outcome, report: Tell) -> None:
+    async def run(outcome: Outcome, report: Report) -> None:
         async for some in steps():
             outcome.count += some
             outcome.says[:] = [f"queued again: {counted(outcome.count, 'job')}"]
@@ -215,7 +215,7 @@ async def drop(client: Client, args: Json) -> Plan:
     """End dead jobs for good: PURGE DEAD, or ACKJOB of each."""
     dead = await _dead(client, args)
 
-    async def run(outcome: Outcome, _report: Tell) -> None:
+    async def run(outcome: Outcome, report: Report) -> None:
         if dead.is_whole_queue and dead.queue is not None:
             asked = commands.purge(dead.queue, is_dead=True)
             counts: list[int] = []
@@ -226,7 +226,7 @@ async def drop(client: Client, args: Json) -> Plan:
 
             nodes = (await answering(client)).items
             names = await names_of(client)
-            await one_by_one(client, nodes, names, asked, describe)(outcome, _report)
+            await one_by_one(client, nodes, names, asked, describe)(outcome, report)
             outcome.count = max(counts, default=0)  # each holder of a dead job counts it
         else:
             outcome.count = await Jobs(client).of_each(dead.found.items, commands.ackjob)

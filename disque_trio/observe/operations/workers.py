@@ -8,7 +8,7 @@ from disque_trio.observe.values import Json, word
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.notes import OrderName
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report
 
 
 def fitting(name: str, workers: Sequence[KnownWorker]) -> list[KnownWorker]:
@@ -28,7 +28,7 @@ def ordered(order: OrderName, effect: str) -> Callable[[Client, Json], Any]:
             names = ", ".join(sorted({each.report.name for each in found}))
             raise MistakeError(f"no worker is called {name}; there are {names or 'none'}")
 
-        async def run(outcome: Outcome, _tell: Tell) -> None:
+        async def run(outcome: Outcome, _report: Report) -> None:
             timeout = float(args.get("timeout") or 10.0)
             for each in await admin.order(order, *workers, timeout=timeout):
                 report, answer = each.worker.report, each.answer
