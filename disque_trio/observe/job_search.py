@@ -203,10 +203,9 @@ async def search(
     most: int = ROWS,
     *,
     is_patient: bool = False,
-) -> tuple[Found[FoundJob], bool]:
-    """Jobs that fit, those that were added first first (of ended ones the latest), and whether
-    there may be more. A search whose time was over gets more time if it is repeated, as one that
-    `is_patient` does at once."""
+) -> Found[FoundJob]:
+    """Jobs that fit, those that were added first first (of ended ones the latest). A search whose
+    time was over gets more time if it is repeated, as one that `is_patient` does at once."""
     workers, now = await WorkerReports.ask(survey), time.time() + survey.clock_ms / 1000
     key = repr(wanted)
     found = await scan(
@@ -231,8 +230,7 @@ async def search(
         copies.setdefault(job.id, []).append(Copy(node=node, job=job))
     jobs = [summary(each, workers, counts, now) for each in copies.values()]
     fitting = sorted((each for each in jobs if wanted.fits(each, now)), key=_order)
-    is_cut = len(fitting) > most or found.is_partial
-    return Found(fitting[:most], found.unreached), is_cut
+    return Found(fitting[:most], found.unreached, found.is_cut or len(fitting) > most)
 
 
 def _order(job: FoundJob) -> tuple[float, float]:
@@ -276,7 +274,9 @@ class WorkerReports:
         """The newest reports."""
         workers = (await Admin(survey.client).workers()).items
         running = {
-            job.id: (each.report.name, job.age_s) for each in workers for job in each.report.jobs
+            job.id: (each.report.name, job.age_s + each.age_s)
+            for each in workers
+            for job in each.report.jobs
         }
         return cls(running, {name: n for each in workers for name, n in each.attempts.items()})
 
@@ -331,8 +331,11 @@ async def jobs(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, d
         raise MistakeError(f"'most' is no number from 1 to {MOST}: {most!r}")
     if wanted.queue is not None:
         await counts.renew([wanted.queue])
-    found, is_cut = await search(survey, counts, wanted, most)
-    return {"jobs": [each.row() for each in found.items], "is_cut": is_cut}, found.unreached
+    found = await search(survey, counts, wanted, most)
+    return {
+        "jobs": [each.row() for each in found.items],
+        "is_cut": found.is_cut,
+    }, found.unreached
 
 
 @attrs.frozen

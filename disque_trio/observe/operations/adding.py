@@ -11,7 +11,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails
 from disque_trio.observe.operations.jobs import live
 from disque_trio.observe.operations.members import names_of
-from disque_trio.observe.operations.operation import Argument
+from disque_trio.observe.operations.operation import LATER, Argument, silent
 from disque_trio.observe.operations.queues import stats_of
 from disque_trio.observe.queues import is_delayed
 from disque_trio.observe.values import Json, given_name, raw, readable
@@ -98,16 +98,18 @@ async def add(client: Client, args: Json) -> Plan:
     queue, body, values = given_name(args, "queue"), _body(args), _options(args)
     asked = _asked(queue, body, values)
     names = await names_of(client)
-    stats = (await stats_of(client, queue)).items
+    found = await stats_of(client, queue)
+    stats, missing = found.items, ", ".join(map(names, found.unreached))
     stopped = [names(node) for node, each in stats if each and each.pause in ("in", "all")]
     lines = [
         f'a job with a body of {counted(len(body), "byte")} is added to queue "{readable(queue)}"',
         f"options: {_in_words(values)}" if values else "all options have their defaults",
     ]
+    so_far = f", as far as is known: no answer from {missing}" if missing else ""
     if stopped:
         lines.append(f"{', '.join(stopped)} refuses jobs of the queue: its input is paused there")
     elif not any(each and each.blocked for _, each in stats):
-        lines.append("no client waits for jobs of this queue now")
+        lines.append("no client waits for jobs of this queue now" + so_far)
 
     async def run(outcome: Outcome, _report: Report) -> None:
         id = await client.run(asked)
@@ -148,7 +150,8 @@ def _check_free(id: str, copies: Sequence[Copy]) -> list[str]:
 async def edit(client: Client, args: Json) -> Plan:
     """ADDJOB with the options of the job and another body, then ACKJOB; of a job with a key CANCEL
     KEY, then ADDJOB. At each moment one of them is there."""
-    id, copies, _ = await live(client, args)
+    live_job = await live(client, args)
+    id, copies = live_job.id, live_job.copies
     body, doubts = _body(args), _check_free(id, copies)
     job = next((copy.job for copy in copies if copy.job.queue is not None), copies[0].job)
     queue, values = job.queue or "", _carried(job, runtime().now())
@@ -189,4 +192,7 @@ async def edit(client: Client, args: Json) -> Plan:
         await client.run(commands.ackjob(net))
 
     run = replace if key is None else replace_key
-    return Plan(target=id, says=lines, run=run)
+    unasked = silent(
+        live_job.silent_holders, live_job.names, f"it may deliver the old job, and {LATER}"
+    )
+    return Plan(target=id, says=[*lines, *unasked], run=run, unasked=unasked)

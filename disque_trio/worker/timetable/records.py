@@ -195,13 +195,15 @@ class Timetable:
     async def _of(self, name: str) -> Sequence[Entry]:
         """The records of this name, the one that counts last. Raises `UnknownScheduleError`."""
         check_name(name)
-        found = _by_name((await self._records()).items)
+        records = await self._records()
+        found = _by_name(records.items)
         if name in found:
             return found[name]
         names = ", ".join(printable(each) for each in islice(found, _NAMED)) or "none"
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise UnknownScheduleError(
             f"no schedule is called {printable(name)}; there are {names}{more}"
+            + (f"; no answer from {', '.join(records.unreached)}" if records.unreached else "")
         )
 
     async def counts(self, entry: Entry) -> bool:
