@@ -27,6 +27,8 @@ FAILED: Final = 1
 """A node refuses it, no node answers, or there is nothing of that name."""
 USAGE: Final = 2
 """A bad option, or something that was asked for and cannot be done."""
+PARTIAL: Final = 3
+"""Nodes did not answer: the output, or the operation, is without them."""
 INTERRUPTED: Final = 130
 """What shells report for a program ended by Ctrl-C."""
 TERMINATED: Final = 143

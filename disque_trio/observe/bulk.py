@@ -1,15 +1,22 @@
 """An operation on jobs, for all jobs that fit a filter: one plan, one outcome."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Final
 
 from disque_trio.client.client import Client
 from disque_trio.client.errors import DisqueError
-from disque_trio.observe.operations.operation import MANY, Operation
+from disque_trio.observe.operations.members import names_of
+from disque_trio.observe.operations.operation import (
+    MANY,
+    Operation,
+    each_once,
+    silent,
+    unanswered,
+)
 from disque_trio.observe.values import Json
 from disque_trio.terminal.counting import counted
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.asking import Found
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report
 
 _EVERY: Final = 50
 """Jobs between two words on how far it is."""
@@ -17,25 +24,29 @@ _KINDS: Final = 5
 """Kinds of outcomes that are listed."""
 
 
-async def planned(operation: Operation, client: Client, ids: Sequence[str], args: Json) -> Plan:
-    """What the operation will do to these jobs. Raises `MistakeError` if it can do nothing."""
+async def planned(operation: Operation, client: Client, jobs: Found[str], args: Json) -> Plan:
+    """What the operation will do to the jobs with these ids. Raises `MistakeError` if it can do
+    nothing."""
     if operation.family != "jobs":
         raise MistakeError(f"'{operation.key}' is not for jobs that fit a filter")
     plans, refused, lines = [], Counter[str](), Counter[str]()
-    unasked: dict[str, None] = {}
-    for id in ids:
+    names = await names_of(client)
+    unasked = silent(jobs.unreached, names, "jobs that only it has are left out")
+    for id in jobs.items:
         try:
             plan = await operation.planned(client, {**args, "id": id})
         except (MistakeError, DisqueError) as error:
             refused[str(error).replace(id, "the job")] += 1
         else:
             plans.append(plan)
-            lines.update(each.replace(id, "the job") for each in plan.says)
-            unasked |= dict.fromkeys(plan.unasked)
+            effects = [each for each in plan.says if each not in plan.unasked]
+            lines.update(each.replace(id, "the job") for each in effects)
+            unasked += plan.unasked
     if not plans:
-        raise MistakeError("; ".join(_counted(refused)) or "no job fits")
+        why = "; ".join(_counted(refused)) or "no job fits"
+        raise MistakeError(why + unanswered(jobs.unreached, names))
 
-    async def run(outcome: Outcome, report: Tell) -> None:
+    async def run(outcome: Outcome, report: Report) -> None:
         done, failed = Counter[str](), Counter[str]()
         for number, plan in enumerate(plans, 1):
             one = Outcome()
@@ -51,16 +62,18 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
             if number % _EVERY == 0:
                 report(f"{number:,} of {counted(len(plans), 'job')}")
 
-    count = len(plans)
+    count, unasked = len(plans), each_once(unasked)
     return Plan(
         target=counted(count, "job that fits", "jobs that fit"),
         says=[
             f"{operation.label}: {counted(count, 'job')}",
             *_counted(lines),
             *(f"not: {each}" for each in _counted(refused)),
+            *(["more jobs may fit: for those, do it again"] * jobs.is_cut),
+            *unasked,
         ],
         run=run,
-        unasked=list(unasked),
+        unasked=unasked,
         confirm=str(count) if count > MANY or operation.is_grave else None,
     )
 

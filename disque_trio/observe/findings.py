@@ -4,8 +4,8 @@ Checks of nodes are in `node_checks`, those of queues here. Queues of which the 
 are one finding, which names those with most at stake and how many others there are.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
@@ -24,6 +24,7 @@ from disque_trio.observe.queue_counts import (
 from disque_trio.observe.values import Json, name_fields, readable
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.admin import KnownWorker
+from disque_trio.worker.operating.queues import restored_of
 
 _NAMED: Final = 3
 """Queues of a finding that are named."""
@@ -40,12 +41,14 @@ def findings(
     """All of them, the worst first; of the same level, refusals, then by what is at stake."""
     names = {each.where: each.name for each in nodes}
     of_nodes = node_checks.judge(list(nodes), _closed(counts))
-    slow_s = max((0.0, *[-each.skew_ms / 1000 for each in nodes]))
+    behind = [counts.clock_ms - each.skew_ms for each in nodes if each.info]
+    slow_s = max(0.0, *behind, 0.0) / 1000
     return ordered([*of_nodes, *of_queues(counts, names, slow_s), *of_workers(workers)])
 
 
-def as_rows(found: Sequence[Finding], nodes: int) -> list[Json]:
-    """For the console, those of several nodes as one; a good one, if there is nothing to do."""
+def as_rows(found: Sequence[Finding], nodes: int, *, is_counted: bool = True) -> list[Json]:
+    """For the console, those of several nodes as one; a good one, if there is nothing to do. Are
+    the queues of all nodes counted?"""
     rows: list[Json] = [
         {
             "level": _LEVELS[each.level],
@@ -61,7 +64,8 @@ def as_rows(found: Sequence[Finding], nodes: int) -> list[Json]:
     ]
     if all(each.level is Level.NOTE for each in found):
         answer = f"all {nodes} nodes answer" if nodes > 1 else "the node answers"
-        rows.insert(0, {"level": "good", "text": f"{answer}; no queue is stuck", "link": ""})
+        stuck = "no queue is stuck" if is_counted else "not all queues have been counted yet"
+        rows.insert(0, {"level": "good", "text": f"{answer}; {stuck}", "link": ""})
     return rows
 
 
@@ -87,6 +91,8 @@ class _Queue:
     more: str = ""
     delayed: int = 0
     """Jobs that are queued later, where that is to be said."""
+    is_least: bool = False
+    """May there be more jobs?"""
 
     @property
     def stake(self) -> float:
@@ -184,11 +190,11 @@ def of_queues(
     """Those of a count of the queues. `names` has the nodes by address. The clock of a node, which
     stamps its jobs, may be slow by `slow_s`: then they seem older by that."""
     behind = _behind(counts, names, slow_s)
-    yield from _report(behind)
+    yield from _report(behind, counts.now_ms)
     reported = {
         each.name for kind, queues in behind if kind in (_STOPPED, _CLOSED) for each in queues
     }
-    yield from _report(_others(counts, reported, names))
+    yield from _report(_others(counts, reported, names), counts.now_ms)
     more = len(counts.behind_names) - len(counts.behind.ranks)
     if more > 0:
         have = counted(more, "more queue has", "more queues have")
@@ -197,30 +203,30 @@ def of_queues(
         yield warning("the cluster", what, advice, kind="unattended-more", link="#/queues?sort=age")
 
 
-def _report(found: Iterable[tuple[_Kind, list[_Queue]]]) -> Iterator[Finding]:
+def _report(found: Iterable[tuple[_Kind, list[_Queue]]], now_ms: float) -> Iterator[Finding]:
     for kind, queues in found:
         if len(queues) > _NAMED:
-            yield _of_many(kind, queues)
+            yield _of_many(kind, queues, now_ms)
         else:
             for each in queues:
-                yield _finding(kind, kind.one, f'queue "{readable(each.name)}"', [each])
+                yield _finding(kind, kind.one, f'queue "{readable(each.name)}"', [each], now_ms)
 
 
-def _of_many(kind: _Kind, queues: list[_Queue]) -> Finding:
+def _of_many(kind: _Kind, queues: list[_Queue], now_ms: float) -> Finding:
     queues.sort(key=lambda each: -each.stake)
     names = ", ".join(f'"{readable(each.name)}"' for each in queues[:_NAMED])
     more = f" and {len(queues) - _NAMED:,} more"
-    found = _finding(kind, kind.many, "the cluster", queues)
+    found = _finding(kind, kind.many, "the cluster", queues, now_ms)
     link = f"#/queues?only={kind.only}" if kind.only else "#/queues?sort=age"
     return attrs.evolve(found, what=f"{found.what}: {names}{more}", link=link)
 
 
-def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Finding:
+def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue], now_ms: float) -> Finding:
     jobs = sum(each.jobs for each in queues)
     ages = [each.age_s for each in queues]
     age = min(ages) if kind is _RESTORED else max(ages)
     what = text.format(
-        jobs=counted(jobs, "job"),
+        jobs="at least " * any(each.is_least for each in queues) + counted(jobs, "job"),
         split=f"{counted(jobs, 'job')} waiting, {sum(each.delayed for each in queues):,} delayed",
         age=spelled(round(age)),
         count=f"{len(queues):,}",
@@ -237,7 +243,7 @@ def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Findin
         kind=kind.name,
         link=queue_link(queues[0].name),
         stake=stake,
-        since=time.time() - age if is_old else None,
+        since=now_ms / 1000 - age if is_old else None,
         operation=kind.operation if is_one else "",
         args=name_fields(queues[0].name, "queue") if is_one else {},
     )
@@ -247,7 +253,7 @@ def _behind(
     counts: QueueCounts, names: Mapping[str, str], slow_s: float
 ) -> list[tuple[_Kind, list[_Queue]]]:
     """Queues whose jobs wait, by why."""
-    now_ms = time.time() * 1000
+    now_ms = counts.now_ms
     alone = _alone(counts.answering())
     found: dict[str, tuple[_Kind, list[_Queue]]] = {}
     for name in counts.behind.ranks:
@@ -295,9 +301,8 @@ def _closed(counts: QueueCounts) -> list[str]:
 
 def _sides(counts: QueueCounts, name: str, names: Mapping[str, str]) -> str:
     paused = {where: one.stats.pause for where, one in counts.parts[name].items()}
-    return ", ".join(
-        f"{side} at {names.get(where) or where}" for where, side in paused.items() if side != "none"
-    )
+    stopped = ((names.get(where) or where, side) for where, side in paused.items())
+    return ", ".join(f"{side} at {name}" for name, side in sorted(stopped) if side != "none")
 
 
 def _others(
@@ -315,12 +320,9 @@ def _others(
 
     yield (
         _RESTORED,
-        [
-            attrs.evolve(each, age_s=until_restored(counts.parts[each.name].values()) or 0.0)
-            for each in queues(list(counts.restored), total("restored"))
-        ],
+        [each for each in map(partial(_restored, counts), counts.restored) if each.jobs],
     )
-    now_ms = time.time() * 1000
+    now_ms = counts.now_ms
     yield (
         _LIMITED,
         [
@@ -350,7 +352,15 @@ def _others(
     def most(name: str) -> int:
         return max(part.stats.dead or 0 for part in counts.parts[name].values())
 
-    yield _DEAD, queues(list(counts.with_dead), most)
+    dead = queues(list(counts.with_dead), most)
+    yield _DEAD, [attrs.evolve(each, is_least=each.name in counts.dead_least) for each in dead]
+
+
+def _restored(counts: QueueCounts, name: str) -> _Queue:
+    parts = counts.parts[name].values()
+    jobs, is_least = restored_of([one.stats for one in parts])
+    age_s = until_restored(parts, counts.now_ms) or 0.0
+    return _Queue(name, jobs or 0, age_s, is_least=is_least)
 
 
 # Workers.

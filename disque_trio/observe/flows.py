@@ -183,7 +183,7 @@ class Flows:
             rows.append(_row(each, await self._status(each) if left >= 0 else None))
         return {
             "flows": rows,
-            "is_cut": found.is_partial or len(alive) + len(over) > MOST,
+            "is_cut": found.is_cut or len(alive) + len(over) > MOST,
             "unread": unread,
         }, found.unreached
 

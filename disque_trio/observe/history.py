@@ -36,6 +36,12 @@ class NodeHistory:
     marks: Sequence[tuple[float, str, str]] = ()
     """Unix seconds, kind and subject of what happened."""
 
+    def sample(self, number: int) -> Mapping[str, float]:
+        """That of a period; empty if there is none. A node takes its samples a little later each
+        time, so now and then a period has none: the one before counts for it."""
+        before, after = self.samples.get(number - 1), self.samples.get(number + 1)
+        return self.samples.get(number) or (before if before and after else {})
+
 
 async def history(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
     """Series over all nodes, with gaps where no node has a sample, and what happened."""
@@ -75,7 +81,7 @@ def _series(nodes: list[NodeHistory], period: int) -> Json:
     columns: dict[str, list[float | None]] = {name: [] for name in (*_SUMS, "wait_ms")}
     at: list[int] = []
     for number in range(periods[0], periods[-1] + 1) if periods else ():
-        here = [each for node in nodes if (each := node.samples.get(number))]
+        here = [each for node in nodes if (each := node.sample(number))]
         at.append(number * period)
         for name in _SUMS:
             known = [each[name] for each in here if name in each]

@@ -206,10 +206,9 @@ async def search(
     most: int = ROWS,
     *,
     is_patient: bool = False,
-) -> tuple[Found[FoundJob], bool]:
-    """The jobs that match, oldest first (for ended ones, latest first), and whether there may be
-    more. A search that has timed out gets more time if it is repeated; with `is_patient` it repeats
-    itself."""
+) -> Found[FoundJob]:
+    """The jobs that match, oldest first (for ended ones, latest first). A search that has timed
+    out gets more time if it is repeated; with `is_patient` it repeats itself."""
     workers, now = await WorkerReports.ask(survey), time.time() + survey.clock_ms / 1000
     key = repr(wanted)
     found = await scan(
@@ -234,8 +233,7 @@ async def search(
         copies.setdefault(job.id, []).append(Copy(node=node, job=job))
     jobs = [summary(each, workers, counts, now) for each in copies.values()]
     fitting = sorted((each for each in jobs if wanted.fits(each, now)), key=_order)
-    is_cut = len(fitting) > most or found.is_partial
-    return Found(fitting[:most], found.unreached), is_cut
+    return Found(fitting[:most], found.unreached, found.is_cut or len(fitting) > most)
 
 
 def _order(job: FoundJob) -> tuple[float, float]:
@@ -280,7 +278,9 @@ class WorkerReports:
         """The latest reports."""
         workers = (await Admin(survey.client).workers()).items
         running = {
-            job.id: (each.report.name, job.age_s) for each in workers for job in each.report.jobs
+            job.id: (each.report.name, job.age_s + each.age_s)
+            for each in workers
+            for job in each.report.jobs
         }
         return cls(running, {name: n for each in workers for name, n in each.attempts.items()})
 
@@ -335,8 +335,11 @@ async def jobs(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, d
         raise MistakeError(f"'most' is no number from 1 to {MOST}: {most!r}")
     if wanted.queue is not None:
         await counts.renew([wanted.queue])
-    found, is_cut = await search(survey, counts, wanted, most)
-    return {"jobs": [each.row() for each in found.items], "is_cut": is_cut}, found.unreached
+    found = await search(survey, counts, wanted, most)
+    return {
+        "jobs": [each.row() for each in found.items],
+        "is_cut": found.is_cut,
+    }, found.unreached
 
 
 @attrs.frozen

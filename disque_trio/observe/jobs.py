@@ -25,7 +25,7 @@ from disque_trio.observe.job_search import (
     summary,
 )
 from disque_trio.observe.queue_counts import QueueCounts, count_of, waits_for
-from disque_trio.observe.queues import due_ms, is_delayed
+from disque_trio.observe.queues import is_later, later_row
 from disque_trio.observe.scanning import scan
 from disque_trio.observe.schedules import rows
 from disque_trio.observe.survey import KnownNode, Survey
@@ -36,7 +36,6 @@ from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.operating.states import Copy
 from disque_trio.worker.options import NOTES
-from disque_trio.worker.runtime import runtime
 
 ROWS: Final = 100
 _ENDED: Final = "no node that answers has it: it has ended, or was never added"
@@ -136,7 +135,8 @@ async def _leasing(survey: Survey, copies: list[Copy]) -> str:
     """The node at which a worker has the job, as far as it can be told; empty for none. SHOW does
     not tell it: a node that delivered no job of the queue has no lease, and no node has one while
     the job is queued somewhere or waits."""
-    if any(copy.job.state != "active" or _waits(copy.job) for copy in copies):
+    now_ms = time.time() * 1000 + survey.clock_ms
+    if any(copy.job.state != "active" or is_later(copy.job, now_ms) for copy in copies):
         return ""
     asked = commands.qstat(copies[0].job.queue or "")
     able = []
@@ -152,10 +152,6 @@ def _waits_for(counts: QueueCounts, queue: str, copies: list[Copy]) -> str:
     if all(copy.job.state != "queued" for copy in copies):
         return ""
     return str(waits_for(counts.parts.get(queue, {})) or "")
-
-
-def _waits(job: JobDetails) -> bool:
-    return job.backing_off is not None or is_delayed(job)
 
 
 def _copy(
@@ -239,12 +235,13 @@ async def dead(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, d
     found: Found[FoundJob] = Found([], survey.unreached)
     if any(of_nodes):
         wanted = Filter.of({**args, "state": "dead"})
-        found, _ = await search(survey, counts, wanted, MOST)
+        found = await search(survey, counts, wanted, MOST)
     listed = groups(found.items)
     names = list(dict.fromkeys(each.details.queue or "" for each in found.items))
     return {
-        "total": max([len(found.items), *([] if args.get("queue") else of_nodes)]),
+        "total": max(len(found.items), *([] if args else of_nodes), 0),
         "seen": len(found.items),
+        "is_cut": found.is_cut,
         "queues": [
             {**name_fields(name, "queue"), "dead": _dead_of(name, counts, found.items)}
             for name in names
@@ -260,21 +257,6 @@ def _dead_of(name: str, counts: QueueCounts, jobs: Sequence[FoundJob]) -> int:
     return max(seen, count_of(counts.parts.get(name, {}).values(), "dead") or 0)
 
 
-def _is_later(job: JobDetails) -> bool:
-    return (is_delayed(job) or job.backing_off is not None) and job.queue != NOTES
-
-
-def _later_row(job: JobDetails, now: float) -> Json:
-    """`now` is Unix time."""
-    wait = job.backing_off
-    return {
-        "id": job.id,
-        **name_fields(job.queue or "", "queue"),
-        "state": "delayed" if wait is None else "backing-off",
-        "due_ms": due_ms(job) if wait is None else round((now + wait) * 1000),
-    }
-
-
 async def _notes(survey: Survey) -> int:
     """Jobs that are notes beside others: they are delayed, and never due."""
 
@@ -283,6 +265,10 @@ async def _notes(survey: Survey) -> int:
         return [0 if stats is None else stats.delayed or 0]
 
     return sum((await at_each(survey.client, ask)).items)
+
+
+def _row(job: JobDetails, now_ms: float) -> Json:
+    return {"id": job.id, **name_fields(job.queue or "", "queue"), **later_row(job, now_ms)}
 
 
 def _due_first(row: Json) -> tuple[int, str]:
@@ -294,23 +280,25 @@ async def later(survey: Survey) -> tuple[Json, dict[str, str]]:
     workers keep."""
     total = sum(survey.figures("delayed_jobs"))
     found: Found[JobDetails] = Found([], survey.unreached)
+    now_ms = time.time() * 1000 + survey.clock_ms
     if total:
         found = await scan(
             survey.client,
             states=("active",),
             phases=("delayed", "backing-off"),
-            fits=_is_later,
+            fits=lambda job: job.queue != NOTES and is_later(job, now_ms),
             is_once=False,
         )
-        total -= await _notes(survey)
-    now = time.time() + survey.clock_ms / 1000
-    copies = sorted((_later_row(each, now) for each in found.items), key=_due_first)
+        total = max(total - await _notes(survey), 0)
+    copies = sorted((_row(each, now_ms) for each in found.items), key=_due_first)
     waiting = {row["id"]: row for row in reversed(copies)}  # of several copies the first due
     first = sorted(waiting.values(), key=_due_first)[:ROWS]
+    # After a fault several nodes may count one job.
+    total = max(len(waiting), total) if found.is_cut else len(waiting)
     admin = Admin(survey.client)
     workers, kept = await admin.workers(), await admin.schedules.all()
     return {
         "delayed": first,
         "delayed_total": total,
-        "schedules": rows(workers.items, kept.items, runtime().now()),
+        "schedules": rows(workers.items, kept.items, now_ms / 1000),
     }, found.unreached | workers.unreached | kept.unreached

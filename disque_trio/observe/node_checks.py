@@ -60,8 +60,11 @@ def judge(nodes: list[NodeFacts], closed: Sequence[str] = ()) -> list[Finding]:
 
 
 def _silent(node: NodeFacts, well: Sequence[NodeFacts]) -> Finding:
-    advice = _advice_for(node, well)
-    return problem(node.where, node.error, advice, kind="silent", since=node.error_since)
+    advice, known = _advice_for(node, well), [node.error_since]
+    if any(p.flags & {"fail", "fail?"} for each in well for p in each.peers if p.id == node.id):
+        known.append(_last_pong(well, node.id))
+    since = min(filter(None, known), default=None)
+    return problem(node.where, node.error, advice, kind="silent", since=since)
 
 
 def _advice_for(node: NodeFacts, others: Sequence[NodeFacts]) -> str:
@@ -359,7 +362,9 @@ def _delayed(well: list[NodeFacts]) -> Iterator[Finding]:
     due = min(node.number("delayed_jobs_first_due_ms") for node in waiting) // 1000
     yield note(
         "the cluster",
-        f"{_jobs_that(count, 'waits', 'wait')} for the end of a delay, that of ADDJOB or of a NACK"
+        "at most " * (len(waiting) > 1)  # after a fault several nodes may count one job
+        + _jobs_that(count, "waits", "wait")
+        + " for the end of a delay, that of ADDJOB or of a NACK"
         + (f": {most}; the first is queued in {spelled(due)}" if queues else ""),
         "JSCAN STATE backing-off REPLY all shows those that workers have given back",
         kind="delayed",
@@ -472,7 +477,7 @@ def _silent_for(well: list[NodeFacts], id: str) -> str:
     return f"; last heard from {spelled(max(round(well[0].now_s - last), 0))} ago" if last else ""
 
 
-def _last_pong(well: list[NodeFacts], id: str) -> float | None:
+def _last_pong(well: Sequence[NodeFacts], id: str) -> float | None:
     """When any node received its last PONG."""
     moments = [p.pong_s for node in well for p in node.peers if p.id == id and p.pong_s]
     return max(moments, default=None)

@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -25,7 +24,10 @@ from disque_trio.observe.timeline import Timelines
 from disque_trio.observe.values import Json
 from disque_trio.observe.workers import Workers, served, tasks
 from disque_trio.worker.operating.admin import Admin, KnownWorker
+from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.plans import MistakeError
+from disque_trio.worker.operating.queues import is_most
+from disque_trio.worker.options import NOTES
 
 FIRST_S: Final = 1.0
 """So long the first who look wait until all queues are counted."""
@@ -68,7 +70,7 @@ class Observer:
 
     def forget(self) -> None:
         """Nobody looks any more: the queues are counted anew when somebody does."""
-        self.counts = QueueCounts(self.client)
+        self.counts = QueueCounts(self.client, clock=lambda: self.survey.clock_ms)
         self.lists = QueueLists(self.counts)
         self._waits_until = None
 
@@ -78,18 +80,19 @@ class Observer:
             raise MistakeError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
         return await TOPICS[topic](self, args)
 
-    async def ids(self, args: Json) -> list[str]:
+    async def ids(self, args: Json) -> Found[str]:
         """Of the jobs that fit. Raises `MistakeError` for filters that cannot be."""
         await self.look()
         wanted = job_search.Filter.of(args)
-        found, _ = await job_search.search(
+        found = await job_search.search(
             self.survey, self.counts, wanted, job_search.MOST, is_patient=True
         )
-        return [each.details.id for each in found.items]
+        return Found([each.details.id for each in found.items], found.unreached, found.is_cut)
 
     async def look(self) -> list[KnownNode]:
         """The nodes now, and the queues, as far as they are counted."""
         await self.survey.look()
+        self.counts.clock_ms = self.survey.clock_ms
         if not self.counts.is_whole:
             self._waits_until = self._waits_until or anyio.current_time() + FIRST_S
             left = self._waits_until - anyio.current_time()
@@ -99,7 +102,7 @@ class Observer:
             self._noted = self.survey.looked
             rates = [self.survey.sum_rate(name) for name in RATES[:3]]
             queued = self.counts.totals()["queued"] if self.counts.has_any else None
-            self.series.append((time.time(), *rates, queued))
+            self.series.append((self.counts.now_ms / 1000, *rates, queued))
         return list(self.survey.nodes.values())
 
     async def look_at_workers(self) -> None:
@@ -133,11 +136,17 @@ async def _overview(observer: Observer, _args: Json) -> Answer:
     columns = zip(*observer.series, strict=True)
     return {
         "cluster": survey.cluster_name,
-        "findings": as_rows(await observer.findings(nodes), len(nodes)),
-        "now_ms": round(time.time() * 1000) + survey.clock_ms,
+        "findings": as_rows(
+            await observer.findings(nodes),
+            len(nodes),
+            is_counted=observer.counts.is_whole and not observer.counts.uncounted,
+        ),
+        "now_ms": round(observer.counts.now_ms),
         "is_counting": not observer.counts.is_whole,
         "uncounted": observer.counts.uncounted,
         "totals": _totals(observer, nodes),
+        "dead_is_least": bool(observer.counts.dead_least),
+        "delayed_is_most": is_most(survey.figures("delayed_jobs")),
         "nodes": observer.rows(nodes),
         "series": dict(zip(_COLUMNS, map(list, columns), strict=True)),
     }, survey.unreached
@@ -157,11 +166,12 @@ def _totals(observer: Observer, nodes: list[KnownNode]) -> Json:
     if "dead" in totals:
         dead.append(totals["dead"])
     delayed = observer.survey.figures("delayed_jobs")
+    notes = sum(each.stats.delayed or 0 for each in observer.counts.parts.get(NOTES, {}).values())
     return {
         "queued": totals.get("queued"),
         "leased": totals.get("leased"),
         # Queues that have no job but such ones are in no list of queues.
-        "delayed": sum(delayed) if delayed else None,
+        "delayed": max(sum(delayed) - notes, 0) if delayed else None,
         "dead": max(dead, default=None),
         "under_replicated": sum(lacking) if lacking else None,
         "added_s": added,

@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -21,6 +21,7 @@ from disque_trio.observe.top_k import TopK
 from disque_trio.observe.values import Json, name_fields, readable
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.notes import RESERVED
+from disque_trio.worker.operating.queues import dead_of, is_most, restored_of
 
 POINTS: Final = 300
 """Points of a series; one per second makes five minutes."""
@@ -99,10 +100,17 @@ class QueueCounts:
     """All such queues, whose number is reported where `behind` omits some."""
     paused: dict[str, None] = attrs.Factory(dict)
     with_dead: dict[str, None] = attrs.Factory(dict)
+    dead_least: dict[str, None] = attrs.Factory(dict)
+    """Those of which more jobs may be dead than at any node."""
     restored: dict[str, None] = attrs.Factory(dict)
     """Queues with jobs that wait for the end of their RETRY after a node has restarted."""
     limited: dict[str, None] = attrs.Factory(dict)
     """Queues for which clients wait only because of their limits."""
+    clock: Callable[[], int] = int
+    """How far the clocks of most nodes, which stamp jobs, are ahead of this machine's, in
+    milliseconds; 0 as long as that is not known."""
+    clock_ms: int = 0
+    """The same, when it was looked at last."""
     served: Collection[str] = frozenset()
     """Queues of workers that take jobs, as readable names: a busy worker waits for no job."""
     _sums: Counter[str] = attrs.Factory(Counter)
@@ -131,6 +139,7 @@ class QueueCounts:
         """One pass over the queues of all nodes that answer."""
         async with self._counting:
             self._number += 1
+            self.clock_ms = self.clock()
             nodes = self.client.nodes.order(anyio.current_time())
             await self._leave_out({str(each) for each in nodes})
             async with anyio.create_task_group() as tasks:
@@ -209,7 +218,7 @@ class QueueCounts:
             self._reported[where] = None
             for name, stats in zip(some, replies, strict=True):
                 if isinstance(stats, QueueStats):
-                    self._note(name, where, of_stats(stats), now)
+                    self._note(name, where, of_stats(stats, self.now_ms), now)
                 elif stats is None:
                     self._drop(name, where)
 
@@ -239,9 +248,10 @@ class QueueCounts:
             others = [
                 part.stats.dead or 0 for w, part in self.parts.get(name, {}).items() if w != where
             ]
-            now = max(after.dead or 0, *others, 0)
-            sums["dead"] += now - max(before.dead or 0, *others, 0)
-            _mark(self.with_dead, name, is_so=now > 0)
+            now, is_least = dead_of([after.dead or 0, *others])
+            sums["dead"] += (now or 0) - max(before.dead or 0, *others, 0)
+            _mark(self.with_dead, name, is_so=bool(now))
+            _mark(self.dead_least, name, is_so=is_least)
 
     def _judge(self, name: str, parts: Parts, before: Stats, stats: Stats) -> None:
         """Is there a finding about it? Never for a queue of the library's own."""
@@ -256,7 +266,7 @@ class QueueCounts:
         if stats.is_limited != before.is_limited:
             is_so = any(one.stats.is_limited for one in parts.values())
             _mark(self.limited, name, is_so=is_so)
-        is_behind = age_of(parts, time.time() * 1000) >= BEHIND_S
+        is_behind = age_of(parts, self.now_ms) >= BEHIND_S
         _mark(self.behind_names, name, is_so=is_behind)
         if is_behind:
             self.behind.offer(name, sum([one.stats.length for one in parts.values()]))
@@ -297,6 +307,11 @@ class QueueCounts:
         each = self.parts.get(name, {}).values()
         takes = any(one.stats.blocked or one.out_s or one.stats.leased for one in each)
         return takes or (name if name.isascii() else readable(name)) in self.served
+
+    @property
+    def now_ms(self) -> float:
+        """Unix milliseconds by the clocks of the nodes."""
+        return time.time() * 1000 + self.clock_ms
 
     @property
     def has_any(self) -> bool:
@@ -353,20 +368,20 @@ def count_of(parts: Iterable[Part], field: str) -> int | None:
     return max(known) if field == "dead" else sum(known)
 
 
-def until_restored(parts: Iterable[Part]) -> float | None:
+def until_restored(parts: Iterable[Part], now_ms: float) -> float | None:
     """The time until the first job that has waited since a restart is enqueued; None without
     any."""
-    return _until([part.stats.due for part in parts if part.stats.restored])
+    return _until([part.stats.due for part in parts if part.stats.restored], now_ms)
 
 
-def until_delayed(parts: Iterable[Part]) -> float | None:
+def until_delayed(parts: Iterable[Part], now_ms: float) -> float | None:
     """The time until the first delayed job is enqueued; None if there is none, or if no node
     reports it."""
-    return _until([part.stats.delayed_due for part in parts if part.stats.delayed_due])
+    return _until([part.stats.delayed_due for part in parts if part.stats.delayed_due], now_ms)
 
 
-def _until(moments: list[int]) -> float | None:
-    return max(min(moments) - time.time(), 0.0) if moments else None
+def _until(moments: list[int], now_ms: float) -> float | None:
+    return max(min(moments) - now_ms / 1000, 0.0) if moments else None
 
 
 def age_of(parts: Mapping[str, Part], now_ms: float) -> float:
@@ -392,23 +407,27 @@ def waits_for(parts: Parts) -> QueueLimits | None:
 
 def queue_row(counts: QueueCounts, name: str) -> Json:
     """A queue of the whole cluster."""
-    parts = counts.parts[name]
+    parts, now_ms = counts.parts[name], counts.now_ms
     each = list(parts.values())
     length = sum(one.stats.length for one in each)
+    restored, restored_is_least = restored_of([one.stats for one in each])
     return {
         **name_fields(name),
         "jobs": length,
         "where": {where: one.stats.length for where, one in parts.items() if one.stats.length},
-        "age_s": round(age_of(parts, time.time() * 1000), 1) if length else None,
+        "age_s": round(age_of(parts, now_ms), 1) if length else None,
         "in_s": _sum(one.in_s for one in each),
         "out_s": _sum(one.out_s for one in each),
         "again_s": None,
         "delayed": count_of(each, "delayed"),
-        "delayed_due_s": until_delayed(each),
+        "delayed_due_s": until_delayed(each, now_ms),
         "leased": count_of(each, "leased"),
         "dead": count_of(each, "dead"),
-        "restored": count_of(each, "restored"),
-        "restored_due_s": until_restored(each),
+        "dead_is_least": dead_of([one.stats.dead for one in each])[1],
+        "delayed_is_most": is_most([one.stats.delayed for one in each]),
+        "restored": restored,
+        "restored_is_least": restored_is_least,
+        "restored_due_s": until_restored(each, now_ms),
         "takers": sum(one.stats.blocked for one in each),
         "served": counts.has_takers(name),
         "paused": {w: one.stats.pause for w, one in parts.items() if one.stats.pause != "none"},

@@ -2,7 +2,6 @@
 
 import heapq
 import re
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from fnmatch import translate
 from itertools import islice
@@ -32,13 +31,13 @@ def _sum(parts: Parts, of: Callable[[Part], float | None]) -> float:
     return sum(of(one) or 0 for one in parts.values())
 
 
-SORTS: Final[Mapping[str, Callable[[Parts], float]]] = {
-    "jobs": lambda parts: sum([one.stats.length for one in parts.values()]),
-    "age": lambda parts: age_of(parts, time.time() * 1000),
-    "in": lambda parts: _sum(parts, lambda one: one.in_s),
-    "out": lambda parts: _sum(parts, lambda one: one.out_s),
-    "waiting": lambda parts: sum([one.stats.blocked for one in parts.values()]),
-    "name": lambda _parts: 0,
+SORTS: Final[Mapping[str, Callable[[Parts, float], float]]] = {
+    "jobs": lambda parts, _now_ms: sum([one.stats.length for one in parts.values()]),
+    "age": age_of,
+    "in": lambda parts, _now_ms: _sum(parts, lambda one: one.in_s),
+    "out": lambda parts, _now_ms: _sum(parts, lambda one: one.out_s),
+    "waiting": lambda parts, _now_ms: sum([one.stats.blocked for one in parts.values()]),
+    "name": lambda _parts, _now_ms: 0,
 }
 """What queues are sorted by: what is most comes first; names from A on."""
 ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
@@ -126,12 +125,12 @@ class QueueLists:
     async def _runs(self, query: Query) -> AsyncIterator[_Run]:
         known, names = self.counts.parts, list(self.counts.parts)
         fits, key, is_in = query.filter(), SORTS[query.by], ONLY[query.only]
-        may_have_takers = query.only != STUCK
+        may_have_takers, now_ms = query.only != STUCK, self.counts.now_ms
         hidden = () if query.has_reserved else (RESERVED,)
         for start in range(0, len(names), PIECE):
             yield sorted(
                 [
-                    (-key(parts), name)
+                    (-key(parts, now_ms), name)
                     for name in names[start : start + PIECE]
                     if fits(name) and (parts := known.get(name)) and is_in(parts)
                     if not name.startswith(hidden)

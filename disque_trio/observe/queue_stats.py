@@ -1,6 +1,5 @@
 """The figures of a queue at one node, and how all queues of a node are asked for them."""
 
-import time
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -87,9 +86,9 @@ def parsed(encoded: bytes) -> Stats:
     return figures._replace(limits=limits, is_limited=bool(is_limited))
 
 
-def of_stats(stats: QueueStats) -> Stats:
-    """Of QSTAT."""
-    made = int((time.time() - stats.next_age) * 1000) if stats.next_age and stats.length else 0
+def of_stats(stats: QueueStats, now_ms: float) -> Stats:
+    """Of QSTAT, at a time by the clocks of the nodes."""
+    made = int(now_ms - stats.next_age * 1000) if stats.next_age and stats.length else 0
     return Stats(
         stats.length,
         stats.blocked,
@@ -101,15 +100,15 @@ def of_stats(stats: QueueStats) -> Stats:
         made,
         stats.pause,
         stats.restored,
-        _moment(stats.restored_due),
-        _moment(stats.delayed_due),
+        _moment(stats.restored_due, now_ms),
+        _moment(stats.delayed_due, now_ms),
         stats.limits,
         stats.is_limited,
     )
 
 
-def _moment(due: float | None) -> int:
-    return 0 if due is None else int(time.time() + due)
+def _moment(due: float | None, now_ms: float) -> int:
+    return 0 if due is None else int(now_ms / 1000 + due)
 
 
 class Page(NamedTuple):

@@ -56,13 +56,13 @@ async def queue(counts: QueueCounts, args: Json) -> Json:
     oldest = sorted(ends, key=lambda job: job.ctime)[:SOME]
     youngest = sorted(ends, key=lambda job: -job.ctime)[:SOME]
     delayed = await _delayed(counts, name) if parts and count_of(parts.values(), "delayed") else []
-    points = counts.followed(name, time.time()) if parts else ()
+    points = counts.followed(name, counts.now_ms / 1000) if parts else ()
     return {
         "queue": queue_row(counts, name) if parts else None,
         "uncounted": counts.uncounted,
         "oldest": [job_row(job, with_bodies=with_bodies) for job in oldest],
         "youngest": [job_row(job, with_bodies=with_bodies) for job in youngest],
-        "delayed": [job_row(job, with_bodies=with_bodies) for job in delayed],
+        "delayed": [{**job_row(job, with_bodies=with_bodies), **more} for job, more in delayed],
         "series": dict(
             zip(("at", "jobs", "in_s", "out_s"), map(list, zip(*points, strict=True)), strict=True)
         )
@@ -86,12 +86,18 @@ async def _ends(counts: QueueCounts, name: str) -> list[JobDetails]:
     return list({job.id: job for job in (await at_each(client, ask)).items}.values())
 
 
-async def _delayed(counts: QueueCounts, name: str) -> list[JobDetails]:
-    """Those that are due first, of the ones that were looked at."""
+async def _delayed(counts: QueueCounts, name: str) -> list[tuple[JobDetails, Json]]:
+    """Those that are due first, of the ones that were looked at, and when."""
+    now_ms = counts.now_ms
     found = await scan(
-        counts.client, queue=name, states=("active",), phases=("delayed",), fits=is_delayed
+        counts.client,
+        queue=name,
+        states=("active",),
+        phases=("delayed", "backing-off"),
+        fits=lambda job: is_later(job, now_ms),
     )
-    return sorted(found.items, key=due_ms)[:SOME]
+    rows = [(job, later_row(job, now_ms)) for job in found.items]
+    return sorted(rows, key=lambda row: row[1]["due_ms"])[:SOME]
 
 
 def due_ms(job: JobDetails) -> int:
@@ -99,9 +105,24 @@ def due_ms(job: JobDetails) -> int:
     return job.ctime // 1_000_000 + job.delay * 1000
 
 
-def is_delayed(job: JobDetails) -> bool:
-    """Does it wait for the end of its delay?"""
-    return job.state == "active" and bool(job.delay) and due_ms(job) > time.time() * 1000
+def is_later(job: JobDetails, now_ms: float | None = None) -> bool:
+    """Does it wait for the end of a delay, its own or that of a NACK?"""
+    return job.backing_off is not None or is_delayed(job, now_ms)
+
+
+def is_delayed(job: JobDetails, now_ms: float | None = None) -> bool:
+    """Does it wait for the end of its own delay? `now_ms` is by the clocks of the nodes."""
+    now_ms = time.time() * 1000 if now_ms is None else now_ms
+    return job.state == "active" and bool(job.delay) and due_ms(job) > now_ms
+
+
+def later_row(job: JobDetails, now_ms: float) -> Json:
+    """What it waits for, and until when."""
+    wait = job.backing_off
+    return {
+        "state": "delayed" if wait is None else "backing-off",
+        "due_ms": due_ms(job) if wait is None else round(now_ms + wait * 1000),
+    }
 
 
 def job_row(job: JobDetails, *, with_bodies: bool) -> Json:

@@ -2,7 +2,6 @@
 counted, the findings, and the rates between two looks.
 """
 
-import time
 from collections.abc import Mapping
 
 import anyio
@@ -21,7 +20,7 @@ from disque_trio.observe.queue_counts import (
     until_restored,
 )
 from disque_trio.worker.operating.notes import RESERVED
-from disque_trio.worker.operating.queues import QueueTotals
+from disque_trio.worker.operating.queues import QueueTotals, dead_of, is_most, restored_of
 
 
 @attrs.frozen
@@ -71,7 +70,7 @@ class Sampler:
         seconds = now - self._at if self._at is not None else 0.0
         nodes = list(survey.nodes.values())
         counted = {
-            name: _totals(name, parts)
+            name: _totals(name, parts, observer.counts.now_ms)
             for name, parts in sorted(observer.counts.parts.items())
             if not name.startswith(RESERVED)
         }
@@ -97,18 +96,23 @@ class Sampler:
         )
 
 
-def _totals(name: str, parts: Parts) -> QueueTotals:
+def _totals(name: str, parts: Parts, now_ms: float) -> QueueTotals:
     each = parts.values()
+    stats = [one.stats for one in each]
+    restored, is_restored_least = restored_of(stats)
     return QueueTotals(
         name=name,
         length=sum(one.stats.length for one in each),
         delayed=count_of(each, "delayed"),
         leased=count_of(each, "leased"),
         dead=count_of(each, "dead"),
-        restored=count_of(each, "restored"),
-        restored_due_s=until_restored(each),
-        delayed_due_s=until_delayed(each),
-        next_age_s=age_of(parts, time.time() * 1000),
+        is_dead_least=dead_of([one.dead for one in stats])[1],
+        restored=restored,
+        is_restored_least=is_restored_least,
+        is_delayed_most=is_most([one.delayed for one in stats]),
+        restored_due_s=until_restored(each, now_ms),
+        delayed_due_s=until_delayed(each, now_ms),
+        next_age_s=age_of(parts, now_ms),
         blocked=sum(one.stats.blocked for one in each),
         jobs_in=sum(one.stats.jobs_in for one in each),
         jobs_out=sum(one.stats.jobs_out for one in each),

@@ -25,10 +25,8 @@ MOST: Final = 1000
 
 @attrs.frozen
 class Scanned(Found[JobDetails]):
-    """What was seen."""
+    """What was seen. There is more to see if there were `most`, or the time was over."""
 
-    is_partial: bool
-    """May nodes have more that fit? There were `most`, or the time was over."""
     is_late: bool = False
     """Was the time over?"""
 

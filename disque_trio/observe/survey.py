@@ -146,7 +146,7 @@ class KnownNode:
             name="" if self.name == self.where else self.name,
             error=(self.reason or self.why) if self.why else "",
             error_since=self.silent_since,
-            advice=(self.advice or (_LOG if self.is_there else _ADVICE)) if self.why else "",
+            advice=self._mend if self.why else "",
             is_there=bool(self.why and self.is_there),
             id=self.id,
             info=dict(self.info),
@@ -158,6 +158,13 @@ class KnownNode:
             now_s=self.now_s,
             bus_error=self.bus_error,
         )
+
+    @property
+    def _mend(self) -> str:
+        """What to do if it does not answer. The client's advice is for who names a wrong port."""
+        if self.is_there:
+            return self.advice or _LOG
+        return _ADVICE if self.id else self.advice or _ADVICE
 
     @property
     def zone(self) -> str:
@@ -310,7 +317,10 @@ class Survey:
         silence = known or silence_of(error, now)
         node.why, node.reason, node.advice = silence.describe(now), silence.reason, silence.advice
         node.is_there = silence.is_there
-        node.silent_since = time.time() - (now - silence.since) if known else None
+        # When one that has never answered here became silent, only the others can know.
+        is_known = known is not None and node.answered_at is not None
+        time_s = time.time() + self.clock_ms / 1000
+        node.silent_since = time_s - (now - silence.since) if is_known else None
 
     def _follow(self, node: KnownNode) -> None:
         """Under TLS, ask the others, too."""

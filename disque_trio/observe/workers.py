@@ -2,7 +2,7 @@
 connections, and how long tasks run."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -15,7 +15,7 @@ from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import Json, name_fields
 from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.asking import at_each, unwrap
-from disque_trio.worker.operating.notes import SILENT_S
+from disque_trio.worker.operating.notes import NOTE_TTL_S, SILENT_S
 from disque_trio.worker.reporting import Report
 from disque_trio.worker.times import WINDOW_S, TaskTimes, merged
 
@@ -25,6 +25,10 @@ MOST_CLIENTS: Final = 500
 """That are shown."""
 SLOWEST: Final = 50
 """Running jobs that are shown, those that run longest."""
+_SEEN_S: Final = 2.5
+"""A report that was seen so long ago is not there any more."""
+_MARGIN_S: Final = 5.0
+"""Before the end of its life a report is not there for sure."""
 _CROWD: Final = 2000
 """A node with more connections is not asked for them: the answer would hold it up."""
 _ENDING: Final = ("draining", "aborting", "stopped")
@@ -63,27 +67,40 @@ class Workers:
         found = await Admin(self.survey.client).workers()
         clients = await at_each(self.survey.client, self._clients)
         now = anyio.current_time()
-        self._note(found.items, now)
+        self._note(found.items, now, found.unreached)
         is_own = _owned([each.report for each in found.items], self.survey.client.own_name)
         others = [each for each in clients.items if not is_own(each["name"])]
         return {
-            "workers": [_row(each, now) for each in self._workers.values()],
+            "workers": [_row(each, now, found.unreached) for each in self._workers.values()],
             "clients": others[:MOST_CLIENTS],
             "clients_own": len(clients.items) - len(others),
             "clients_total": sum(
-                each.view.clients or 0 for each in self.survey.nodes.values() if each.view
+                each.view.clients or 0
+                for each in self.survey.nodes.values()
+                if each.view and not each.why
             ),
         }, found.unreached | clients.unreached
 
-    def _note(self, workers: list[KnownWorker], now: float) -> None:
+    def _note(self, workers: list[KnownWorker], now: float, unreached: Mapping[str, str]) -> None:
         seen = {each.control: each for each in workers}
         for control, worker in seen.items():
             followed = self._workers.setdefault(control, Followed(worker, now))
             followed.note(worker, now)
         for control, followed in list(self._workers.items()):
-            is_past = control not in seen and followed.worker.report.state in _ENDING
+            is_past = control not in seen and self._has_ended(followed, now, unreached)
             if is_past or now - followed.at > GONE_S:
                 del self._workers[control]
+
+    def _has_ended(self, followed: Followed, now: float, unreached: Mapping[str, str]) -> bool:
+        """Has it ended in order? Then it has taken its report away."""
+        worker = followed.worker
+        beat_s, node = worker.age_s + now - followed.at, self.survey.nodes.get(str(worker.node))
+        if worker.report.state in _ENDING:
+            return True
+        if node is None or node.where in unreached or beat_s > NOTE_TTL_S - _MARGIN_S:
+            return False
+        uptime = node.info.get("uptime_in_seconds", "")
+        return uptime.isdecimal() and int(uptime) > beat_s  # else the node has lost the report
 
     async def _clients(self, node: Address) -> list[Json]:
         known = self.survey.nodes.get(str(node))
@@ -117,7 +134,7 @@ def _client(node: str, line: str) -> Json:
     }
 
 
-def _row(followed: Followed, now: float) -> Json:
+def _row(followed: Followed, now: float, unreached: Mapping[str, str]) -> Json:
     report, beat_s = followed.worker.report, followed.worker.age_s + now - followed.at
     return {
         "control": followed.worker.control,
@@ -130,10 +147,11 @@ def _row(followed: Followed, now: float) -> Json:
         "slots": report.slots,
         "busy": report.busy,
         "running": [
-            {"task": each.task, "id": each.id, "since_s": each.age_s} for each in report.jobs
+            {"task": each.task, "id": each.id, "since_s": round(each.age_s + beat_s, 1)}
+            for each in report.jobs
         ],
         "beat_s": round(beat_s, 1),
-        "state": _state(beat_s, is_gone=now - followed.at > 2.5),
+        "state": _state(followed, beat_s, now, unreached),
         "does": report.state,
         "healthy": report.healthy,
         "why": report.why,
@@ -148,11 +166,14 @@ def served(workers: Sequence[KnownWorker]) -> frozenset[str]:
     return frozenset(name for report in taking for name in report.queues)
 
 
-def _state(beat_s: float, *, is_gone: bool) -> str:
+def _state(followed: Followed, beat_s: float, now: float, unreached: Mapping[str, str]) -> str:
     """By its last heartbeat alone."""
-    if is_gone and beat_s > SILENT_S:
-        return "gone"
-    return "late" if beat_s > SILENT_S else "live"
+    if beat_s <= SILENT_S:
+        return "live"
+    if now - followed.at <= _SEEN_S:
+        return "late"
+    # The node that has its reports may have newer ones.
+    return "unknown" if str(followed.worker.node) in unreached else "gone"
 
 
 async def tasks(survey: Survey) -> tuple[Json, dict[str, str]]:
@@ -160,8 +181,8 @@ async def tasks(survey: Survey) -> tuple[Json, dict[str, str]]:
     await survey.look()
     found = await Admin(survey.client).workers()
     workers = [each for each in found.items if each.state != "silent"]
-    running = [(job, each.report) for each in workers for job in each.report.jobs]
-    slowest = sorted(running, key=lambda each: -each[0].age_s)[:SLOWEST]
+    running = [(job, each) for each in workers for job in each.report.jobs]
+    slowest = sorted(running, key=lambda each: -each[0].age_s - each[1].age_s)[:SLOWEST]
     return {
         "window_s": 2 * WINDOW_S,
         "tasks": task_rows(workers),
@@ -170,11 +191,11 @@ async def tasks(survey: Survey) -> tuple[Json, dict[str, str]]:
                 "id": job.id,
                 "task": job.task,
                 **name_fields(job.queue, "queue"),
-                "worker": report.name,
-                "since_s": job.age_s,
+                "worker": worker.report.name,
+                "since_s": job.age_s + worker.age_s,
                 "lease_s": job.lease_s,
             }
-            for job, report in slowest
+            for job, worker in slowest
         ],
     }, found.unreached
 
@@ -185,8 +206,10 @@ def task_rows(workers: Sequence[KnownWorker]) -> list[Json]:
     times = merged(each for report in reports for each in report.tasks)
     runs = Counter(job.task for report in reports for job in report.jobs if job.task)
     longest: dict[str, float] = {}
-    for job in (job for report in reports for job in report.jobs if job.task):
-        longest[job.task] = max(job.age_s, longest.get(job.task, 0.0))
+    for worker in workers:
+        for job in worker.report.jobs:
+            if job.task:
+                longest[job.task] = max(job.age_s + worker.age_s, longest.get(job.task, 0.0))
     for task in runs:
         times.setdefault(task, TaskTimes(task=task))
     rows = [

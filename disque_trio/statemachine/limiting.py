@@ -17,7 +17,16 @@ from zlib import crc32
 import attrs
 
 from disque_trio.statemachine import lifecycle, send
-from disque_trio.statemachine.base import LEAVING, LIMITS, PAUSE_OUT, CommandError, Millis, NodeId
+from disque_trio.statemachine.base import (
+    FAIL,
+    LEAVING,
+    LIMITS,
+    PAUSE_OUT,
+    PFAIL,
+    CommandError,
+    Millis,
+    NodeId,
+)
 from disque_trio.statemachine.cluster import UNREACHABLE, Peer
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.limit import MOST_LIMITS, Limit, Setting
@@ -329,11 +338,13 @@ def limited(node: NodeState) -> list[Limit]:
 
 
 def unlimited_nodes(node: NodeState) -> list[NodeId]:
-    """The nodes that do not know limits, and deliver without them."""
+    """The nodes that do not know limits, and deliver without them. What one that is lost knows is
+    not known: it says so when its link is there again."""
+    others = (each for each in node.cluster.nodes.values() if each is not node.cluster.myself)
     return [
-        peer.id
-        for peer in node.cluster.nodes.values()
-        if peer is not node.cluster.myself and peer.link and not peer.capabilities & LIMITS
+        each.id
+        for each in others
+        if each.link and not each.flags & (PFAIL | FAIL) and not each.capabilities & LIMITS
     ]
 
 

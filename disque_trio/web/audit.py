@@ -66,7 +66,8 @@ class Audit:
             "outcome": text[:_OUTCOME],
         }
         self.log("console action", {**facts, "stopped": is_stopped})
-        facts |= {"at_ms": round(self.clock() * 1000), "is_ok": not (outcome.failed or is_stopped)}
+        is_ok = not (outcome.failed or outcome.unasked or is_stopped)
+        facts |= {"at_ms": round(self.clock() * 1000), "is_ok": is_ok}
         self._add(facts)
         if self._path is not None:
             self._unwritten.append(encoded(facts))

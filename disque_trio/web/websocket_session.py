@@ -256,8 +256,8 @@ class WebSocketSession:
         self._plans[token] = _Planned(operation, plan, trio.current_time() + TOKEN_S)
         if len(self._plans) > PLANS:
             del self._plans[next(iter(self._plans))]
-        details = {"says": plan.says, "confirm": plan.confirm, "token": token}
-        self._say({"t": "plan", "id": id, **details})
+        details = {"says": plan.says, "unasked": plan.unasked, "confirm": plan.confirm}
+        self._say({"t": "plan", "id": id, "token": token, **details})
 
     async def _carry_out(self, id: int, scope: trio.CancelScope, planned: _Planned) -> None:
         outcome = Outcome(unasked=list(planned.plan.unasked))

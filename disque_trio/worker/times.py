@@ -49,6 +49,8 @@ class TaskTimes:
     """Of all of them together."""
     buckets: dict[int, int] = attrs.Factory(dict)
     """How many took how long (`bounds`)."""
+    longest: float = 0.0
+    """Seconds of the longest; 0 if workers of an earlier version ran some."""
 
     @property
     def runs(self) -> int:
@@ -59,28 +61,39 @@ class TaskTimes:
         """Those of another worker, or of another time."""
         self.failures += other.failures
         self.seconds += other.seconds
+        if self.runs and other.runs and not (self.longest and other.longest):
+            self.longest = 0.0
+        else:
+            self.longest = max(self.longest, other.longest)
         for bucket, count in other.buckets.items():
             self.buckets[bucket] = self.buckets.get(bucket, 0) + count
 
     @property
-    def _longest(self) -> float:
+    def _most(self) -> float:
         """No run took longer: each other one took as long as its bucket begins at, or longer."""
+        if self.longest:
+            return self.longest
         least = sum(bounds(bucket)[0] * count for bucket, count in self.buckets.items())
         return self.seconds - least + bounds(max(self.buckets))[0]
 
     def quantile(self, share: float) -> float | None:
         """Seconds within which so many of the runs ended; None without runs."""
         if self.runs == 1:
-            return float(f"{self.seconds:.3g}")
+            return _rounded(self.seconds, self.seconds)
         left = share * self.runs
         for bucket in sorted(self.buckets):
             count = self.buckets[bucket]
             if left <= count:
                 low, high = bounds(bucket)
                 within = low + (high - low) * max(left, 0) / count
-                return float(f"{min(within, self._longest):.3g}")
+                return _rounded(within, self._most)
             left -= count
         return None
+
+
+def _rounded(seconds: float, most: float) -> float:
+    """To three digits, which must not make it more than this."""
+    return min(float(f"{seconds:.3g}"), most)
 
 
 def merged(times: Iterable[TaskTimes]) -> dict[str, TaskTimes]:
@@ -126,6 +139,7 @@ class RunTimes:
     def _sort_in(self, task: str, raw: list[float]) -> None:
         times = self._of(task)
         times.seconds += sum(raw)
+        times.longest = max(times.longest, *raw)
         found = Counter([(octave << 2) + int(part * 8) for part, octave in map(frexp, raw)])
         for bucket, count in found.items():
             times.buckets[bucket] = times.buckets.get(bucket, 0) + count

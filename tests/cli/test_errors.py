@@ -10,16 +10,21 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
+import anyio.lowlevel
 import attrs
 import pytest
 
 from disque_trio.__main__ import main
-from disque_trio.cli.frame import FAILED, INTERRUPTED, USAGE, NotDoneError, run
+from disque_trio.cli.frame import FAILED, INTERRUPTED, PARTIAL, USAGE, NotDoneError, run
 from disque_trio.cli.operating import frame
+from disque_trio.client import BlockingClient
 from disque_trio.client.errors import ConnectionFailedError
+from disque_trio.observe.operations import OPERATIONS
+from disque_trio.observe.operations.operation import Operation
 from disque_trio.programs import COMMANDS
 from disque_trio.terminal.options import Command, Family, Option, Program, UsageError, options_of
 from disque_trio.testing.server.kit import Server
+from disque_trio.worker.operating.plans import Outcome, Plan
 
 NOBODY = "127.0.0.1:1"
 JOB = "D-00000000-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
@@ -143,14 +148,96 @@ def test_a_node_that_hangs_is_waited_for_once_and_named(
         name = f"127.0.0.1:{mute.getsockname()[1]}"
         url = f"{disque_server.url},{name}"
         began = time.monotonic()
-        assert main(["queues", "pause", "mail", "--url", url, JSON]) == 0
+        assert main(["queues", "pause", "mail", "--url", url, JSON]) == PARTIAL
         took = time.monotonic() - began
 
     out, err = capsys.readouterr()
     [line] = json.loads(out)["unasked"]
-    assert line == f"{name} is left out: no answer within 0.5 s."
+    assert line == f"{name} is left out: no answer within 0.5 s"
     assert err == ""
     assert took < 5
+
+
+LEFT_OUT = "n2 is left out: no answer within 3 s"
+
+
+def partly(operation: Operation) -> Plan:
+    async def run(outcome: Outcome, _report: object) -> None:
+        outcome.says.append("n1: done")
+        await anyio.lowlevel.checkpoint()
+
+    return Plan(target=operation.key, says=["all is done", LEFT_OUT], unasked=[LEFT_OUT], run=run)
+
+
+@pytest.mark.parametrize("key", OPERATIONS)
+def test_an_operation_that_leaves_a_node_out_names_it_and_exits_with_three(
+    key: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def planned(self: Operation, _client: object, _args: object) -> Plan:
+        await anyio.lowlevel.checkpoint()
+        return partly(self)
+
+    monkeypatch.setattr(Operation, "planned", planned)
+    words = [*key.split(), *placed(with_json()[key]), *NEEDED.get(key, [])]
+    words += ["--url", f"disque://{NOBODY}"]
+
+    assert main([*words, "--yes"]) == PARTIAL
+    assert capsys.readouterr() == ("n1: done\n", f"disque-trio {key}: {LEFT_OUT}\n")
+    assert main([*words, "--yes", JSON]) == PARTIAL
+    assert json.loads(capsys.readouterr().out)["unasked"] == [LEFT_OUT]
+    assert main([*words, "--plan"]) == PARTIAL
+    assert capsys.readouterr() == (f"all is done\n{LEFT_OUT}\n", "")
+    assert main([*words, "--plan", JSON]) == PARTIAL
+    assert json.loads(capsys.readouterr().out)["unasked"] == [LEFT_OUT]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["queues list", "jobs list", "jobs dead", "jobs ended", "workers list", "workers tasks",
+     "schedules list", "flows list"],
+)  # fmt: skip
+def test_a_list_that_lacks_what_a_node_knows_exits_with_three(
+    name: str,
+    disque_server: Server,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(frame, "_ANSWER_S", 0.5)
+    assert main([*name.split(), "--url", disque_server.url]) == 0
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        silent = f"127.0.0.1:{mute.getsockname()[1]}"
+        assert main([*name.split(), "--url", f"{disque_server.url},{silent}"]) == PARTIAL
+
+    assert f"what {silent} knows is missing: no answer within 0.5 s" in capsys.readouterr().err
+
+
+def test_of_several_jobs_those_that_can_be_are_ended(
+    disque_server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BlockingClient(disque_server.url) as client:
+        ids = [client.addjob("several", "x") for _ in range(2)]
+
+    words = ["jobs", "acknowledge", ids[0], JOB, ids[1], "--url", disque_server.url, JSON]
+    assert main(words) == FAILED
+
+    outcome = json.loads(capsys.readouterr().out)
+    assert outcome["count"] == 2
+    [line] = outcome["failed"]
+    assert line.startswith(f"no node that answers has {JOB}")
+
+
+def test_a_list_that_is_cut_says_so(
+    disque_server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BlockingClient(disque_server.url) as client:
+        for _ in range(3):
+            client.addjob("cut", "x")
+    words = ["jobs", "list", "--queue", "cut", "--url", disque_server.url, "--limit"]
+
+    assert (main([*words, "2"]), main([*words, "3"])) == (0, 0)
+
+    [line] = capsys.readouterr().err.splitlines()
+    assert line == "disque-trio jobs list: there may be more than these: --limit"
 
 
 def test_a_plan_is_json_as_well(disque_server: Server, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,6 +144,24 @@ def test_a_job_stamped_by_a_slow_clock_is_not_old_for_that(skew_s: int, kinds: l
     assert [each.kind for each in found if each.where.startswith("queue")] == kinds
 
 
+@pytest.mark.parametrize("ahead_s", [-3600, 3600])
+def test_the_clock_of_the_console_makes_no_job_older_or_younger(ahead_s: int) -> None:
+    seen = counts()
+    seen.clock_ms = -ahead_s * 1000  # the nodes' clocks, as this one sees them
+    made = int(time.time() - ahead_s - 180) * 1000
+    seen._note("mail", "n1", behind(made=made), 0.0)
+
+    [text] = [each.what for each in findings([], seen)]
+
+    assert text.startswith("10 jobs, the oldest 3 min")
+
+
+def test_until_all_queues_are_counted_it_is_not_known_whether_one_is_stuck() -> None:
+    [row] = as_rows([], 1, is_counted=False)
+
+    assert row["text"] == "the node answers; not all queues have been counted yet"
+
+
 def test_there_is_no_finding_about_queues_of_the_library() -> None:
     seen = counts()
     seen._note("disque-trio.workers", "n1", behind(pause="in"), 0.0)

@@ -95,6 +95,18 @@ def test_a_time_of_which_no_node_tells_is_a_gap() -> None:
     assert view["marks"] == [{**start, "node": "n1"}, {**start, "node": "n2"}]
 
 
+def test_a_period_in_which_one_node_took_no_sample_is_no_dip() -> None:
+    even = {number: {"queued": 3.0} for number in range(4)}
+    drifting = {number: {"queued": 300.0} for number in (0, 1, 3)}
+    stopped = {number: {"queued": 7.0} for number in (0, 3)}
+
+    found = _series([NodeHistory("a", 0, even), NodeHistory("b", 0, drifting)], 10)
+    gap = _series([NodeHistory("a", 0, even), NodeHistory("b", 0, stopped)], 10)
+
+    assert found["queued"] == [303.0] * 4
+    assert gap["queued"] == [10.0, 3.0, 3.0, 10.0]
+
+
 def at(second: int) -> Now:
     return Now(mono=second * 1000, wall=(NOON + second) * 1000)
 

@@ -13,6 +13,7 @@ from disque_trio.observe import bulk, scanning
 from disque_trio.observe.job_search import last_error
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.worker.codec import write
+from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.notes import WORKERS, Note
 from disque_trio.worker.operating.plans import MistakeError, Outcome
 from disque_trio.worker.reporting import RunningJob
@@ -56,7 +57,8 @@ async def test_jobs_in_every_state_are_listed_once(nursery: trio.Nursery) -> Non
     rows = await listed(seen)
 
     assert {state: row["id"] for state, row in rows.items()} == ids
-    assert (rows["running"]["worker"], rows["running"]["since_s"]) == ("mailer", 12)
+    assert rows["running"]["worker"] == "mailer"
+    assert 12 <= rows["running"]["since_s"] < 22
     assert (rows["backing-off"]["attempt"], rows["queued"]["attempt"]) == (2, 1)
     assert rows["dead"]["attempt"] == 1, "of a dead job it is the last one that has been"
     assert rows["queued"]["due_s"] is None, "it is queued now"
@@ -252,7 +254,7 @@ async def test_an_operation_is_for_all_jobs_that_fit(nursery: trio.Nursery) -> N
     outcome = Outcome()
     await plan.run(outcome, lambda _: None)
 
-    assert len(fitting) == 6
+    assert len(fitting.items) == 6
     assert plan.says[0] == "Requeue: 3 jobs"
     assert any("2 × the job is queued already" in each for each in plan.says)
     assert (outcome.count, outcome.says) == (3, ["3 jobs queued again"])
@@ -263,7 +265,8 @@ async def test_an_operation_is_for_all_jobs_that_fit(nursery: trio.Nursery) -> N
 
 async def test_an_operation_on_many_jobs_asks_for_their_number(nursery: trio.Nursery) -> None:
     seen = await observed(nursery)
-    ids = [await seen.client.addjob("mail", f"{n}", replicate=1) for n in range(101)]
+    added = [await seen.client.addjob("mail", f"{n}", replicate=1) for n in range(101)]
+    ids = Found(added, {})
 
     plan = await bulk.planned(OPERATIONS["jobs acknowledge"], seen.client, ids, {})
 
@@ -271,7 +274,7 @@ async def test_an_operation_on_many_jobs_asks_for_their_number(nursery: trio.Nur
     with pytest.raises(MistakeError, match="is not for jobs"):
         await bulk.planned(OPERATIONS["queues purge"], seen.client, ids, {})
     with pytest.raises(MistakeError, match="no job fits"):
-        await bulk.planned(OPERATIONS["jobs acknowledge"], seen.client, [], {})
+        await bulk.planned(OPERATIONS["jobs acknowledge"], seen.client, Found[str]([], {}), {})
 
 
 async def test_an_attempt_is_one_of_those_of_the_task_where_the_job_has_no_limit(

@@ -176,7 +176,7 @@ async def test_a_silent_node_is_named_with_what_it_misses(nursery: trio.Nursery)
 
     [line] = plan.unasked
     assert "is left out" in line
-    assert "learns of the change" in line
+    assert "learns of this" in line
     assert line in plan.says
 
 

@@ -28,7 +28,7 @@ def test_delayed_jobs_of_all_nodes_are_one_finding() -> None:
     finding = the_one(nodes)
 
     assert finding.where == "the cluster"
-    assert finding.what.startswith("6 jobs wait")
+    assert finding.what.startswith("at most 6 jobs wait")
     assert ": 5 of mails, 1 of sms;" in finding.what
 
 

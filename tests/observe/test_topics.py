@@ -363,6 +363,10 @@ async def test_dead_and_delayed_jobs_are_listed(nursery: trio.Nursery) -> None:
     waiting = [(each["id"], each["state"]) for each in delayed["delayed"]]
     assert waiting == [(sooner, "backing-off"), (later, "delayed")]
     assert delayed["delayed_total"] == 2
+    of_queue = await told(seen, "queue", name="mail")
+    assert [(each["id"], each["state"]) for each in of_queue["delayed"]] == waiting[:1]
+    assert of_queue["queue"]["delayed"] == 1
+    assert (await told(seen, "dead", task="none"))["total"] == 0
 
 
 async def test_a_schedule_is_shown_once_however_many_workers_keep_it(
@@ -395,13 +399,48 @@ async def test_workers_are_judged_by_their_last_sign_of_life(nursery: trio.Nurse
 
     [worker] = (await told(seen, "workers"))["workers"]
     assert (worker["name"], worker["state"], worker["slots"]) == ("mailer", "live", 5)
-    assert worker["running"] == [{"task": "send", "id": "D-1", "since_s": 12.0}]
+    [job] = worker["running"]
+    assert (job["task"], job["id"]) == ("send", "D-1")
+    assert job["since_s"] == pytest.approx(12.0 + worker["beat_s"], abs=0.2)
 
     await seen.client.deljob(id)
     for followed in seen.observer.workers._workers.values():
         followed.at -= 60  # it was a minute ago
     [worker] = (await told(seen, "workers"))["workers"]
     assert worker["state"] == "gone"
+
+
+async def test_a_worker_that_has_taken_its_report_away_has_ended(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    ids = []
+    for number in (1, 2):
+        note = write(Note(control=f"disque-trio.control.mailer.{number}", report=REPORT), "json")
+        ids.append(await seen.client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30))
+    assert len((await told(seen, "workers"))["workers"]) == 2
+    seen.nodes[0].state.stats.started -= 60_000  # a restart would have lost the reports
+
+    await seen.client.deljob(ids[0])
+
+    [worker] = (await told(seen, "workers"))["workers"]
+    assert worker["control"] == "disque-trio.control.mailer.2"
+
+
+async def test_a_worker_whose_reports_are_at_a_silent_node_is_not_taken_for_gone(
+    nursery: trio.Nursery,
+) -> None:
+    silent = Address(port=1)
+    seen = await observed(nursery, 1, silent)
+    note = write(Note(control="disque-trio.control.mailer.1", report=REPORT), "json")
+    id = await seen.client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30)
+    await told(seen, "workers")
+
+    await seen.client.deljob(id)
+    for followed in seen.observer.workers._workers.values():
+        followed.at -= 60
+        followed.worker = attrs.evolve(followed.worker, node=silent)
+
+    [worker] = (await told(seen, "workers"))["workers"]
+    assert worker["state"] == "unknown"
 
 
 async def test_a_queue_of_a_busy_worker_is_served(nursery: trio.Nursery) -> None:
@@ -509,4 +548,4 @@ def test_a_task_in_its_first_run_is_as_slow_as_that_is_long() -> None:
 
     rows = task_rows([KnownWorker(report=report, age_s=1.0, control="c", node=Address())])
 
-    assert [(row["task"], row["longest_s"]) for row in rows] == [("long", 780.0), ("quick", None)]
+    assert [(row["task"], row["longest_s"]) for row in rows] == [("long", 781.0), ("quick", None)]

@@ -20,7 +20,7 @@ PAUSE = {"arguments": {"queue": "mail"}}
 RESUME = {"arguments": {"queue": "mail"}}
 
 
-async def _nothing(_outcome: Outcome, _tell: object) -> None:
+async def _nothing(_outcome: Outcome, _report: object) -> None:
     await trio.lowlevel.checkpoint()
 
 

@@ -76,10 +76,11 @@ def test_a_quantile_is_within_a_quarter_of_the_true_one(share: float) -> None:
     assert abs(got - wanted) <= wanted / 4
 
 
-@pytest.mark.parametrize("runs", [[1.0], [1.2], [1.0, 1.0], [0.25, 1.0, 1.0, 7.0]])
-def test_no_quantile_is_above_what_the_sum_of_the_runs_leaves_for_the_longest(
-    runs: list[float],
-) -> None:
+@pytest.mark.parametrize(
+    "runs",
+    [[1.0], [1.2], [1.2367], [1.0, 1.0], [0.25, 1.0, 1.0, 7.0], [1.01, 1.02, 1.03, 1.0367]],
+)
+def test_no_quantile_is_above_the_longest_run(runs: list[float]) -> None:
     clock = Clock()
     times = RunTimes(clock)
     for each in runs:
@@ -90,6 +91,20 @@ def test_no_quantile_is_above_what_the_sum_of_the_runs_leaves_for_the_longest(
     assert found.quantile(0.99) == pytest.approx(max(runs), rel=0.25)
     for share in (0.5, 0.95, 0.99, 1.0):
         assert (found.quantile(share) or 0.0) <= max(runs)
+
+
+def test_without_the_longest_run_no_quantile_is_above_what_the_sum_leaves_for_it() -> None:
+    clock = Clock()
+    one, other = RunTimes(clock), RunTimes(clock)
+    for each in (1.0, 1.0):
+        ran(one, clock, each)
+        ran(other, clock, each)
+    [old], [new] = one.lately(), other.lately()
+    old.longest = 0.0  # of a worker of an earlier version
+
+    [both] = merged([old, new]).values()
+
+    assert (both.longest, both.quantile(0.99)) == (0.0, 1.0)
 
 
 def test_the_quantiles_of_one_run_are_that_run() -> None:
@@ -114,6 +129,7 @@ def test_the_sum_of_two_workers_is_that_of_both() -> None:
     [wanted] = both.lately()
     assert (whole.buckets, whole.runs) == (wanted.buckets, 99)
     assert whole.seconds == pytest.approx(wanted.seconds)
+    assert whole.longest == wanted.longest == 99 / 7
 
 
 def test_a_report_forgets_what_was_ten_minutes_ago_and_metrics_do_not() -> None:

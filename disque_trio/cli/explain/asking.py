@@ -1,5 +1,6 @@
 """Asks a running cluster for the facts and the jobs of which a report is made."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -74,7 +75,7 @@ class Asking:
     def waiting(self, queue: str) -> str:
         """That the jobs of a queue wait for its limits; empty if they do not."""
         parts = {
-            node.where: Part(of_stats(stats), 0.0, 0, 0)
+            node.where: Part(of_stats(stats, time.time() * 1000), 0.0, 0, 0)
             for node, stats in self._answers(commands.qstat(queue))
             if stats is not None
         }

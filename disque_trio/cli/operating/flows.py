@@ -38,16 +38,16 @@ def main(argv: Sequence[str]) -> int:
     return run(NAME, PROGRAM, argv)
 
 
-async def _ask(options: Options, topic: str, **args: str) -> dict[str, Any]:
-    """As the console has it."""
+async def _ask(options: Options, topic: str, **args: str) -> tuple[dict[str, Any], int]:
+    """As the console has it; and the exit status."""
     async with client_of(options.url) as client:
         data, unreached = await Observer(client).answer(topic, dict(args))
-        await warn_of(client, NAME, unreached)
-    return data
+        status = await warn_of(client, NAME, unreached)
+    return data, status
 
 
 async def _list(_admin: Admin, options: Options) -> int:
-    found = await _ask(options, "flows")
+    found, status = await _ask(options, "flows")
     if options.is_json:
         say_json(found["flows"])
     else:
@@ -57,7 +57,7 @@ async def _list(_admin: Admin, options: Options) -> int:
         complain(f"disque-trio {NAME}: {unread} not listed: codecs of its app have encoded it")
     if found["is_cut"]:
         complain(f"disque-trio {NAME}: there may be more than these")
-    return 0
+    return status
 
 
 def _row(flow: dict[str, Any]) -> list[object]:
@@ -72,16 +72,16 @@ def _members(flow: dict[str, Any]) -> str:
 
 
 async def _show(_admin: Admin, options: Show) -> int:
-    flow = await _ask(options, "flow", id=options.id)
+    flow, status = await _ask(options, "flow", id=options.id)
     if not flow["found"]:
         raise NotDoneError(f"{options.id}: {flow['why']}")
     if options.is_json:
         say_json(flow)
-        return 0
+        return status
     heads = (each.lower() for each in _HEADS)
     say_facts(zip(heads, _row(flow), strict=True))
     say_table(_MEMBER_HEADS, [_member(*each) for each in enumerate(flow["members"])])
-    return 0
+    return status
 
 
 def _member(number: int, member: dict[str, Any]) -> list[object]:

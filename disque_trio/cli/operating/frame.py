@@ -1,22 +1,24 @@
 """What the families have in common: which cluster, errors, nodes that are missing."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
 import anyio
 import attrs
 
-from disque_trio.cli.frame import FAILED, JOB_ID, NotDoneError, json_switch
+from disque_trio.cli.frame import FAILED, JOB_ID, PARTIAL, NotDoneError, json_switch
 from disque_trio.cli.options import password_of_environment
 from disque_trio.client import Client
+from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.client.url import parse_url
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import label_of
 from disque_trio.observe.operations import OPERATIONS, fields_of
 from disque_trio.observe.operations.members import names_of
-from disque_trio.observe.operations.operation import Argument, Operation
+from disque_trio.observe.operations.operation import Argument, Operation, each_once
 from disque_trio.terminal.escapes import printable
 from disque_trio.terminal.options import (
     COUNT,
@@ -34,6 +36,7 @@ from disque_trio.terminal.options import (
 )
 from disque_trio.terminal.output import complain, say_json, say_lines
 from disque_trio.worker.operating.admin import Admin
+from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.plans import MistakeError, Outcome
 
 EPILOG: Final = """\
@@ -45,6 +48,7 @@ exit status:
   0    it is done
   1    there is nothing of that name, a node refuses it, or no node answers
   2    wrong usage
+  3    it is done, but nodes did not answer: the output, or the operation, is without them
   130  interrupted by Ctrl-C
   143  the same, by SIGTERM
 """.replace("DEFAULT", DEFAULT_URL)
@@ -154,29 +158,59 @@ def _kind_of(each: Argument) -> Kind:
 async def _operate(each: Operation, admin: Admin, options: Any) -> int:
     values = {one.name: getattr(options, one.name) for one in each.arguments}
     several = [{"id": id} for id in values.pop("id", ())] or [{}]
-    outcome = Outcome()
+    outcome, plans = Outcome(), []
     for one in several:
-        plan = await each.planned(admin.client, fields_of({**values, **one}))
-        if options.is_plan:
-            outcome.says.extend(plan.says)
-            continue
-        if (each.is_grave or plan.risk) and not options.is_sure:
+        with _noted(outcome, is_one=len(several) == 1):
+            plans.append(await each.planned(admin.client, fields_of({**values, **one})))
+    for plan in plans:
+        if (each.is_grave or plan.risk) and not (options.is_sure or options.is_plan):
             text = "; ".join(map(printable, plan.says))
             raise UsageError(f"{text}. If you are sure, give --yes")
-        await plan.run(outcome, lambda _: None)
-        outcome.unasked += [line for line in plan.unasked if line not in outcome.unasked]
-    if options.is_json:
+    for plan in plans:
+        outcome.unasked[:] = each_once([*outcome.unasked, *plan.unasked])
+        if options.is_plan:
+            outcome.says.extend(plan.says)
+        else:
+            with _noted(outcome, is_one=len(several) == 1):
+                await plan.run(outcome, lambda _: None)
+    _report(each, outcome, is_json=options.is_json)
+    if outcome.failed:
+        return FAILED
+    return PARTIAL if outcome.unasked else 0
+
+
+@contextmanager
+def _noted(outcome: Outcome, *, is_one: bool) -> Iterator[None]:
+    """Of one of several jobs, an error ends nothing but the operation on that job."""
+    try:
+        yield
+    except (MistakeError, DisqueError) as error:
+        if is_one:
+            raise
+        outcome.failed.append(str(error))
+
+
+def _report(each: Operation, outcome: Outcome, *, is_json: bool) -> None:
+    if is_json:
         say_json(attrs.asdict(outcome))
-    else:
+        return
+    if outcome.says:
         say_lines("\n".join(outcome.says))
-        for line in outcome.failed + outcome.unasked:
+    for line in outcome.failed + outcome.unasked:
+        if line not in outcome.says:
             complain(f"disque-trio {each.key}: {line}")
-    return FAILED if outcome.failed else 0
 
 
-async def warn_of(client: Client, name: str, unreached: Mapping[str, str]) -> None:
-    """Which nodes did not answer."""
+async def warn_of(client: Client, name: str, unreached: Mapping[str, str]) -> int:
+    """Which nodes did not answer. The exit status."""
     names = await names_of(client) if unreached else str
     for node, why in unreached.items():
         label = label_of(names(node), node)
         complain(f"disque-trio {name}: what {label} knows is missing: {why}")
+    return PARTIAL if unreached else 0
+
+
+def warn_of_more(name: str, found: Found[Any]) -> None:
+    """Are there more than the limit?"""
+    if found.is_cut:
+        complain(f"disque-trio {name}: there may be more than these: --limit")

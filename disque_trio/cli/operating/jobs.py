@@ -17,8 +17,10 @@ from disque_trio.cli.operating.frame import (
     operation,
     operations,
     warn_of,
+    warn_of_more,
 )
 from disque_trio.observe.operations.members import Names, names_of
+from disque_trio.observe.operations.operation import unanswered
 from disque_trio.observe.timeline import History
 from disque_trio.terminal.options import COUNT, Family, argument, one_of, option, switch, text
 from disque_trio.terminal.output import say, say_facts, say_json, say_table
@@ -88,13 +90,13 @@ async def _show(admin: Admin, options: Show) -> int:
 async def _show_timeline(options: One) -> int:
     async with client_of(options.url) as client:
         history, unreached = await timeline.ask(client, options.id)
-        await warn_of(client, "jobs", unreached)
+        status = await warn_of(client, "jobs", unreached)
     if options.is_json:
         say_json(timeline.as_json(options.id, history))
     elif history.rows:
         for line in timeline.lines(options.id, history):
             say(line)
-    return 0 if history.rows else frame.fail("jobs", _nothing(options.id, history))
+    return status if history.rows else frame.fail("jobs", _nothing(options.id, history))
 
 
 def _nothing(id: str, history: History) -> str:
@@ -106,12 +108,12 @@ def _nothing(id: str, history: History) -> str:
 
 
 async def _show_facts(admin: Admin, options: One) -> int:
-    copies, names = await _found(admin, options.id), await names_of(admin.client)
+    (copies, status), names = await _found(admin, options.id), await names_of(admin.client)
     if options.is_json:
         say_json([_as_json(copy, names) for copy in copies])
-        return 0
-    say_facts(pair for pair in _facts(copies, names) if pair[1] not in (None, ""))
-    return 0
+    else:
+        say_facts(pair for pair in _facts(copies, names) if pair[1] not in (None, ""))
+    return status
 
 
 def _facts(copies: list[Copy], names: Names) -> Iterator[tuple[str, Any]]:
@@ -147,14 +149,18 @@ _OF_ONE: Final = (
 _SHOWN_ABOVE: Final = ("error", "failed-at", "outcome", "ended-at", "by")
 
 
-async def _found(admin: Admin, id: str) -> list[Copy]:
+async def _found(admin: Admin, id: str) -> tuple[list[Copy], int]:
+    """And the exit status."""
     found = await admin.jobs.find(id)
-    await warn_of(admin.client, "jobs", found.unreached)
+    status = await warn_of(admin.client, "jobs", found.unreached)
     if not found.items:
         found = await admin.jobs.ended(id)
     if not found.items:
-        raise NotDoneError(f"no node has job {id}: it has ended, or was never added")
-    return found.items
+        doubt = unanswered(found.unreached, await names_of(admin.client))
+        raise NotDoneError(
+            f"no node that answers has job {id}: it has ended, or was never added{doubt}"
+        )
+    return found.items, status
 
 
 # Several jobs.
@@ -169,32 +175,34 @@ async def _list(admin: Admin, options: Listed) -> int:
         text=options.text,
         limit=options.limit,
     )
-    await warn_of(admin.client, "jobs list", found.unreached)
+    status = await warn_of(admin.client, "jobs list", found.unreached)
+    warn_of_more("jobs list", found)
     if options.is_json:
         of_live = attrs.filters.exclude(*_OF_ONE)
         say_json([attrs.asdict(job, filter=of_live) for job in found.items])
-        return 0
+        return status
     rows = [
         (job.id, job.queue, job.task, job.state, job.failures, _time(job.added_at or 0))
         for job in found.items
     ]
     say_table(("ID", "QUEUE", "TASK", "STATE", "FAILED", "ADDED"), rows)
-    return 0
+    return status
 
 
 async def _list_dead(admin: Admin, options: Dead) -> int:
     found = await admin.jobs.dead(options.queue, reason=options.reason, limit=options.limit)
-    await warn_of(admin.client, "jobs dead", found.unreached)
+    status = await warn_of(admin.client, "jobs dead", found.unreached)
+    warn_of_more("jobs dead", found)
     if options.is_json:
         names = await names_of(admin.client)
         say_json([_as_json(copy, names) for copy in found.items])
-        return 0
+        return status
     rows = [
         (copy.job.id, copy.job.queue, copy.task, _time(copy.added), copy.reason)
         for copy in found.items
     ]
     say_table(("ID", "QUEUE", "TASK", "ADDED", "REASON"), rows)
-    return 0
+    return status
 
 
 # Jobs that have ended.
@@ -202,13 +210,14 @@ async def _list_dead(admin: Admin, options: Dead) -> int:
 
 async def _list_ended(admin: Admin, options: Ended) -> int:
     found = await admin.jobs.ended(queue=options.queue, limit=options.limit)
-    await warn_of(admin.client, "jobs ended", found.unreached)
+    status = await warn_of(admin.client, "jobs ended", found.unreached)
+    warn_of_more("jobs ended", found)
     if options.is_json:
         names = await names_of(admin.client)
         say_json([_as_json(copy, names) for copy in found.items])
-        return 0
+        return status
     say_table(("ID", "QUEUE", "TASK", "ENDED", "OUTCOME", "BY", "ERROR"), map(_row, found.items))
-    return 0
+    return status
 
 
 def _row(copy: Copy) -> tuple[Any, ...]:

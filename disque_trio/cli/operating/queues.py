@@ -59,20 +59,24 @@ def main(argv: Sequence[str]) -> int:
 
 async def _list(admin: Admin, options: List) -> int:
     found = await admin.queues.all()
-    await warn_of(admin.client, NAME, found.unreached)
+    status = await warn_of(admin.client, NAME, found.unreached)
     shown = [each for each in found.items if options.has_all or not each.name.startswith(RESERVED)]
     if options.is_json:
         say_json([attrs.asdict(each) for each in shown])
     else:
         names = await names_of(admin.client)
         say_table(_HEADS, [_row(each, names) for each in shown])
-    return 0
+    return status
 
 
 def _row(queue: QueueTotals, names: Names) -> list[object]:
     """In the order of the heads."""
     counts = (queue.delayed, queue.leased, queue.dead, queue.restored)
-    figures: list[object] = ["?" if each is None else each for each in counts]
+    signs = ("≤" * queue.is_delayed_most, "", "≥" * queue.is_dead_least,
+             "≥" * queue.is_restored_least)  # fmt: skip
+    figures: list[object] = [
+        "?" if each is None else f"{sign}{each}" for each, sign in zip(counts, signs, strict=True)
+    ]
     for at, due_s in ((0, queue.delayed_due_s), (-1, queue.restored_due_s)):
         if due_s is not None:
             figures[at] = f"{figures[at]}, next in {duration(due_s)}"
@@ -85,7 +89,7 @@ def _row(queue: QueueTotals, names: Names) -> list[object]:
 
 async def _show(admin: Admin, options: Show) -> int:
     found, limits = await admin.queues.find(options.queue), await admin.queues.limits(options.queue)
-    await warn_of(admin.client, NAME, found.unreached | limits.unreached)
+    status = await warn_of(admin.client, NAME, found.unreached | limits.unreached)
     if not found.items:
         raise NotDoneError(f"no node that answers has a queue {options.queue}")
     [queue] = found.items
@@ -94,7 +98,7 @@ async def _show(admin: Admin, options: Show) -> int:
     if options.is_json:
         where = {str(node): info and attrs.asdict(info) for node, info in limits.items}
         say_json({**attrs.asdict(queue), "limits_at": where})
-        return 0
+        return status
     names = await names_of(admin.client)
     facts: list[tuple[str, Any]] = [
         (head.lower(), each) for head, each in zip(_HEADS, _row(queue, names), strict=True)
@@ -102,7 +106,7 @@ async def _show(admin: Admin, options: Show) -> int:
     if latest is not None:
         facts += await _of_limits(admin, names, latest, limits.items)
     say_facts(facts)
-    return 0
+    return status
 
 
 async def _of_limits(

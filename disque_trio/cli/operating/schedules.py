@@ -22,13 +22,13 @@ def main(argv: Sequence[str]) -> int:
 
 async def _list(admin: Admin, options: Options) -> int:
     workers, kept = await admin.workers(), await admin.schedules.all()
-    await warn_of(admin.client, NAME, workers.unreached | kept.unreached)
+    status = await warn_of(admin.client, NAME, workers.unreached | kept.unreached)
     found = rows(workers.items, kept.items, runtime().now())
     if options.is_json:
         say_json(found)
     else:
         say_table(_HEADS, [_row(each) for each in found])
-    return 0
+    return status
 
 
 def _row(row: dict[str, Any]) -> list[object]:

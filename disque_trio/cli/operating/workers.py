@@ -14,11 +14,11 @@ from disque_trio.cli.operating.frame import (
     warn_of,
 )
 from disque_trio.observe.operations.members import Names, names_of
+from disque_trio.observe.operations.operation import unanswered
 from disque_trio.observe.workers import QUANTILES, task_rows
 from disque_trio.terminal.options import Family, argument, text
 from disque_trio.terminal.output import say_facts, say_json, say_table
 from disque_trio.worker.operating.admin import Admin, KnownWorker
-from disque_trio.worker.operating.asking import Found
 
 NAME: Final = "workers"
 _HEADS: Final = ("NAME", "STATE", "SEEN", "BUSY", "HELD", "ENDED", "LAG", "MB", "NODE", "QUEUES")
@@ -38,24 +38,24 @@ def main(argv: Sequence[str]) -> int:
 
 async def _list(admin: Admin, options: Options) -> int:
     found = await admin.workers()
-    await warn_of(admin.client, NAME, found.unreached)
+    status = await warn_of(admin.client, NAME, found.unreached)
     names = await names_of(admin.client)
     if options.is_json:
         say_json([_as_json(each, names) for each in found.items])
     else:
         say_table(_HEADS, [_row(each, names) for each in found.items])
-    return 0
+    return status
 
 
 async def _tasks(admin: Admin, options: Options) -> int:
     found = await admin.workers()
-    await warn_of(admin.client, NAME, found.unreached)
+    status = await warn_of(admin.client, NAME, found.unreached)
     rows = task_rows(found.items)
     if options.is_json:
         say_json(rows)
     else:
         say_table(_TASK_HEADS, [_task_row(each) for each in rows])
-    return 0
+    return status
 
 
 _TASK_HEADS: Final = (
@@ -76,10 +76,10 @@ def _task_row(row: dict[str, Any]) -> list[object]:
 
 
 async def _show(admin: Admin, options: Named) -> int:
-    workers, names = (await _named(admin, options.name)).items, await names_of(admin.client)
+    (workers, status), names = await _named(admin, options.name), await names_of(admin.client)
     if options.is_json:
         say_json([_as_json(each, names) for each in workers])
-        return 0
+        return status
     for worker in workers:
         report = worker.report
         say_facts(
@@ -96,7 +96,7 @@ async def _show(admin: Admin, options: Named) -> int:
         ]
         if jobs:
             say_table(("JOB", "TASK", "QUEUE", "RUNS", "LEASE"), jobs)
-    return 0
+    return status
 
 
 _SHOWN: Final = ("name", "state", "jobs")
@@ -128,14 +128,16 @@ def _as_json(worker: KnownWorker, names: Names) -> dict[str, Any]:
     return {**attrs.asdict(report), **of_node, "state": worker.state, "seen_s": worker.age_s}
 
 
-async def _named(admin: Admin, name: str) -> Found[KnownWorker]:
+async def _named(admin: Admin, name: str) -> tuple[list[KnownWorker], int]:
+    """And the exit status."""
     found = await admin.workers(name)
-    await warn_of(admin.client, NAME, found.unreached)
+    status = await warn_of(admin.client, NAME, found.unreached)
     if not found.items:
         names = sorted({each.report.name for each in (await admin.workers()).items})
         shown = f"there are {', '.join(names)}" if names else "there are none"
-        raise NotDoneError(f"no worker is called {name}; {shown}")
-    return found
+        doubt = unanswered(found.unreached, await names_of(admin.client))
+        raise NotDoneError(f"no worker is called {name}; {shown}{doubt}")
+    return found.items, status
 
 
 PROGRAM: Final = Family(

@@ -50,10 +50,10 @@ def queue_row(queue: QueueView, names: Mapping[str, str]) -> Row:
         duration(totals.next_age_s) if totals.length else "-",
         _rate(queue.in_rate),
         _rate(queue.out_rate) + " limited" * totals.is_limited,
-        _count(totals.delayed),
+        "≤" * totals.is_delayed_most + _count(totals.delayed),
         _count(totals.leased),
-        _count(totals.dead),
-        _count(totals.restored),
+        "≥" * totals.is_dead_least + _count(totals.dead),
+        "≥" * totals.is_restored_least + _count(totals.restored),
         _count(totals.blocked),
         ", ".join(f"{side} at {names.get(node, node)}" for node, side in totals.paused.items())
         or "-",

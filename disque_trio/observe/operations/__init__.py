@@ -30,9 +30,7 @@ from disque_trio.worker.timetable.records import Timetable
 
 _QUEUE: Final = Argument(name="queue", about="name of the queue", is_required=True)
 _REASON: Final = Argument(name="reason", about="with these words in their reason")
-_LIMIT: Final = Argument(
-    name="limit", about="at most so many, those added last first", kind="number", is_asked=True
-)
+_LIMIT: Final = Argument(name="limit", about="at most so many", kind="number", is_asked=True)
 _RATE: Final = Argument(
     name="rate", about="jobs a second", kind="number", default=queues.RATE, is_asked=True
 )
@@ -137,7 +135,8 @@ _TABLE: Final = (
     _jobs(
         name="redrive", letter="R", label="Redrive", when=("dead",),
         plan=jobs.of_dead(
-            commands.redrive, "the job is queued again as if it were new", "queued again"
+            commands.redrive, "the job is queued again as if it were new", "queued again",
+            ends=False,
         ),
         about="Queue a dead job again as if it were new.",
     ),
@@ -148,12 +147,12 @@ _TABLE: Final = (
     ),
     _jobs(
         name="drop", letter="X", label="Drop", when=("dead",), is_grave=True,
-        plan=jobs.of_dead(commands.ackjob, "the job ends for good", "ended"),
+        plan=jobs.of_dead(commands.ackjob, "the job ends for good", "ended", ends=True),
         about="End a dead job for good.",
     ),
     _jobs(
         name="delete", letter="D", label="Delete copies", plan=jobs.delete, is_grave=True,
-        about="Drop the copies of a job, without a word to nodes that are silent.",
+        about="Drop the copies of a job at the nodes that answer.",
     ),
     _jobs(
         name="trace", letter="T", label="Trace on", plan=jobs.trace,
@@ -229,7 +228,8 @@ _TABLE: Final = (
         about="Let a node that leaves stay.",
     ),
     _nodes_(
-        name="forget", letter="F", label="Forget", plan=nodes.forget, is_grave=True,
+        name="forget", letter="F", label="Forget", plan=nodes.forget, when=("silent",),
+        is_grave=True,
         about="Let the others forget a node that is gone for good.",
     ),
     _nodes_(

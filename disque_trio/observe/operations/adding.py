@@ -11,7 +11,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails
 from disque_trio.observe.operations.jobs import live
 from disque_trio.observe.operations.members import names_of
-from disque_trio.observe.operations.operation import Argument
+from disque_trio.observe.operations.operation import LATER, Argument, silent
 from disque_trio.observe.operations.queues import stats_of
 from disque_trio.observe.queues import is_delayed
 from disque_trio.observe.values import Json, given_name, raw, readable
@@ -19,7 +19,7 @@ from disque_trio.statemachine.base import CommandError
 from disque_trio.statemachine.commands.addoptions import parse_options
 from disque_trio.statemachine.joboptions import CARRIED, OPTIONS, Option, decimals
 from disque_trio.terminal.counting import counted
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report
 from disque_trio.worker.operating.states import Copy, added_at
 from disque_trio.worker.runtime import runtime
 
@@ -98,18 +98,20 @@ async def add(client: Client, args: Json) -> Plan:
     queue, body, values = given_name(args, "queue"), _body(args), _options(args)
     asked = _asked(queue, body, values)
     names = await names_of(client)
-    stats = (await stats_of(client, queue)).items
+    found = await stats_of(client, queue)
+    stats, missing = found.items, ", ".join(map(names, found.unreached))
     stopped = [names(node) for node, each in stats if each and each.pause in ("in", "all")]
     lines = [
         f'a job with a body of {counted(len(body), "byte")} is added to queue "{readable(queue)}"',
         f"options: {_in_words(values)}" if values else "all options have their defaults",
     ]
+    so_far = f", as far as is known: no answer from {missing}" if missing else ""
     if stopped:
         lines.append(f"{', '.join(stopped)} refuses jobs of the queue: its input is paused there")
     elif not any(each and each.blocked for _, each in stats):
-        lines.append("no client waits for jobs of this queue now")
+        lines.append("no client waits for jobs of this queue now" + so_far)
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         id = await client.run(asked)
         had = " if no job had its key; else this one has it" if "unique" in values else ""
         outcome.says.append(f"added {id}{had}")
@@ -148,7 +150,8 @@ def _check_free(id: str, copies: Sequence[Copy]) -> list[str]:
 async def edit(client: Client, args: Json) -> Plan:
     """ADDJOB with the options of the job and another body, then ACKJOB; of a job with a key CANCEL
     KEY, then ADDJOB. At each moment one of them is there."""
-    id, copies, _ = await live(client, args)
+    live_job = await live(client, args)
+    id, copies = live_job.id, live_job.copies
     body, doubts = _body(args), _check_free(id, copies)
     job = next((copy.job for copy in copies if copy.job.queue is not None), copies[0].job)
     queue, values = job.queue or "", _carried(job, runtime().now())
@@ -164,14 +167,14 @@ async def edit(client: Client, args: Json) -> Plan:
         *doubts,
     ]  # fmt: skip
 
-    async def replace(outcome: Outcome, _tell: Tell) -> None:
+    async def replace(outcome: Outcome, _report: Report) -> None:
         new = await client.run(asked)
         outcome.says.append(f"added {new}")
         outcome.count += 1
         had = await client.run(commands.ackjob(id), first=copies[0].node)
         outcome.says.append(f"{id} has ended" if had else f"{id} had ended already: both were run")
 
-    async def replace_key(outcome: Outcome, _tell: Tell) -> None:
+    async def replace_key(outcome: Outcome, _report: Report) -> None:
         net_s = min(_NET_S, values["ttl"] // 2)
         delayed = {**values, "delay": max(net_s, values.get("delay", 0))}
         net = await client.run(_asked(queue, body, delayed))
@@ -189,4 +192,7 @@ async def edit(client: Client, args: Json) -> Plan:
         await client.run(commands.ackjob(net))
 
     run = replace if key is None else replace_key
-    return Plan(target=id, says=lines, run=run)
+    unasked = silent(
+        live_job.silent_holders, live_job.names, f"it may deliver the old job, and {LATER}"
+    )
+    return Plan(target=id, says=[*lines, *unasked], run=run, unasked=unasked)

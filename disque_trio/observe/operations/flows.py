@@ -4,22 +4,34 @@ from collections import Counter
 
 from disque_trio.client.client import Client
 from disque_trio.observe.flows import reader
+from disque_trio.observe.operations.members import names_of
+from disque_trio.observe.operations.operation import answering, silent, unanswered
 from disque_trio.observe.values import Json, readable, word
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.flows import asking
 from disque_trio.worker.flows.handles import EnqueuedFlow, FlowStatus
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import (
+    MistakeError,
+    Outcome,
+    Plan,
+    Report,
+    SilentNodeError,
+)
 
 _OVER = ("done", "cancelled", "unknown")
 
 
-async def _found(client: Client, args: Json) -> tuple[EnqueuedFlow, FlowStatus]:
-    """Raises `MistakeError` if no node has it."""
+async def _found(client: Client, args: Json) -> tuple[EnqueuedFlow, FlowStatus, list[str]]:
+    """And lines about nodes that did not answer. Raises `MistakeError` if no node has it."""
     id = word(args, "id")
     flow = await asking.find(reader(), client, id)
+    unreached, names = (await answering(client)).unreached, await names_of(client)
     if flow is None:
-        raise MistakeError(f"no node that answers has flow {id}: it is over, or was never added")
-    return flow, await asking.status(flow, client)
+        why = f"no node that answers has flow {id}: it is over, or was never added"
+        error = SilentNodeError if unreached else MistakeError
+        raise error(why + unanswered(unreached, names))
+    left_out = silent(unreached, names, "members that only it has are left out")
+    return flow, await asking.status(flow, client), left_out
 
 
 def _tasks(status: FlowStatus, *states: str) -> str:
@@ -30,7 +42,7 @@ def _tasks(status: FlowStatus, *states: str) -> str:
 
 async def cancel(client: Client, args: Json) -> Plan:
     """The mark that tells the coordinator."""
-    flow, status = await _found(client, args)
+    flow, status, unasked = await _found(client, args)
     if status.state in _OVER:
         raise MistakeError(f"flow {flow.id} is over: {status.state}")
     live = ("waiting", "leased", "backing-off")
@@ -43,19 +55,19 @@ async def cancel(client: Client, args: Json) -> Plan:
     if status.dead:
         lines.append(f"dead members stay: {_tasks(status, 'dead')}")
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         if await asking.cancel(flow, client):
             outcome.says.append("the flow is cancelled")
             outcome.count = 1
         else:
             outcome.failed.append("the flow was over meanwhile")
 
-    return Plan(target=flow.id, says=lines, run=run)
+    return Plan(target=flow.id, says=[*lines, *unasked], run=run, unasked=unasked)
 
 
 async def retry(client: Client, args: Json) -> Plan:
     """REDRIVE of each dead member."""
-    flow, status = await _found(client, args)
+    flow, status, unasked = await _found(client, args)
     if not status.dead:
         raise MistakeError(f"no member of flow {flow.id} is dead")
     lines = [
@@ -63,8 +75,8 @@ async def retry(client: Client, args: Json) -> Plan:
         "what follows them is added when they are done",
     ]
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         outcome.count = await asking.retry(flow, client)
         outcome.says.append(f"redrove {counted(outcome.count, 'job')}")
 
-    return Plan(target=flow.id, says=lines, run=run)
+    return Plan(target=flow.id, says=[*lines, *unasked], run=run, unasked=unasked)

@@ -1,31 +1,73 @@
 """Operations on single jobs: their plans."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.observe.operations.members import Names, names_of
-from disque_trio.observe.operations.operation import answering, one_by_one, silent
+from disque_trio.observe.operations.operation import (
+    LATER,
+    answering,
+    one_by_one,
+    silent,
+    unanswered,
+)
 from disque_trio.observe.queues import is_delayed
 from disque_trio.observe.values import Json, word
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import unwrap
 from disque_trio.worker.operating.jobs import Jobs
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Run, Tell
+from disque_trio.worker.operating.plans import (
+    MistakeError,
+    Outcome,
+    Plan,
+    Report,
+    Run,
+    SilentNodeError,
+)
 from disque_trio.worker.operating.states import Copy
 
 
-async def live(client: Client, args: Json) -> tuple[str, list[Copy], Names]:
+@attrs.frozen
+class Live:
+    """A job that has not ended."""
+
+    id: str
+    copies: list[Copy]
+    """Of the nodes that answer."""
+    unreached: Mapping[str, str]
+    names: Names
+
+    @property
+    def silent_holders(self) -> dict[str, str]:
+        """The nodes that may have it too and do not answer, and why."""
+        holders = {id for copy in self.copies for id in copy.job.nodes_delivered}
+        ids = self.names.ids
+        return {w: why for w, why in self.unreached.items() if ids.get(w) in {None, *holders}}
+
+    def doubts(self) -> list[str]:
+        """Lines for a plan that one node carries out."""
+        return [
+            f"{self.names(node)} may have it too, and does not answer: {why}"
+            for node, why in self.silent_holders.items()
+        ]
+
+
+async def live(client: Client, args: Json) -> Live:
     """The copies of a job that has not ended. Raises `MistakeError` if there is none."""
     id = word(args, "id")
-    found = await Jobs(client).find(id)
+    found, names = await Jobs(client).find(id), await names_of(client)
     copies = [copy for copy in found.items if copy.job.state != "acked"]
     if not copies:
-        raise MistakeError(f"no node that answers has {id}: it has ended, or was never added")
-    return id, copies, await names_of(client)
+        why = f"no node that answers has {id}: it has ended, or was never added"
+        error = SilentNodeError if found.unreached else MistakeError
+        raise error(why + unanswered(found.unreached, names))
+    return Live(id, copies, found.unreached, names)
 
 
 def _one(
@@ -36,9 +78,9 @@ def _one(
     make: Callable[..., Command[int]],
     done: str,
 ) -> Run:
-    """Tell one node of a job, which is then `done`, in a word."""
+    """Ask one node to do it. `done` says in a word what the job then is."""
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         if unwrap(*await client.ask(node, [make(id)])):
             outcome.says.append(f"{names(node)}: {done}")
             outcome.count += 1
@@ -52,7 +94,8 @@ def _one(
 
 async def requeue(client: Client, args: Json) -> Plan:
     """ENQUEUE at one node."""
-    id, copies, names = await live(client, args)
+    job = await live(client, args)
+    id, copies = job.id, job.copies
     states = {copy.job.state for copy in copies}
     if "queued" in states:
         raise MistakeError(f"{id} is queued already")
@@ -60,64 +103,69 @@ async def requeue(client: Client, args: Json) -> Plan:
         raise MistakeError(f"{id} is dead", "redrive it")
     waiting = [c for c in copies if is_delayed(c.job) or c.job.backing_off is not None]
     copy = (waiting or copies)[0]
-    lines, risk = [f"{names(copy.node)} queues it now, which counts as a further delivery"], ""
+    lines, risk = [f"{job.names(copy.node)} queues it now, which counts as a further delivery"], ""
     if not waiting:
         left = copy.job.next_requeue_within or 0.0
         risk = f"a worker may have {id} for {left:.0f} s more: then it runs twice"
         lines.append(risk)
-    run = _one(client, id, copy.node, names, commands.enqueue, "queued again")
-    return Plan(target=id, says=lines, run=run, risk=risk)
+    run = _one(client, id, copy.node, job.names, commands.enqueue, "queued again")
+    return Plan(target=id, says=[*lines, *job.doubts()], run=run, risk=risk)
 
 
 async def acknowledge(client: Client, args: Json) -> Plan:
     """ACKJOB."""
-    id, copies, names = await live(client, args)
-    holders = counted(len(copies), "node that has", "nodes that have")
-    lines = [f"the job ends at the {holders} it, and is never delivered again"]
-    if any(copy.job.state == "active" for copy in copies):
+    job = await live(client, args)
+    holders = counted(len(job.copies), "node that has", "nodes that have")
+    unasked = silent(job.silent_holders, job.names, f"it may deliver the job, and {LATER}")
+    never = "" if unasked else ", and is never delivered again"
+    lines = [f"the job ends at the {holders} it{never}"]
+    if any(copy.job.state == "active" for copy in job.copies):
         lines.append("a worker that runs it cancels its handler when it renews the lease")
-    run = _one(client, id, copies[0].node, names, commands.ackjob, "ended")
-    return Plan(target=id, says=lines, run=run)
+    run = _one(client, job.id, job.copies[0].node, job.names, commands.ackjob, "ended")
+    return Plan(target=job.id, says=[*lines, *unasked], run=run, unasked=unasked)
 
 
 async def nack(client: Client, args: Json) -> Plan:
     """NACK at a node where a worker may have it."""
-    id, copies, names = await live(client, args)
-    active = [copy for copy in copies if copy.job.state == "active"]
+    job = await live(client, args)
+    active = [copy for copy in job.copies if copy.job.state == "active"]
     if not active:
-        raise MistakeError(f"{id} is {copies[0].job.state}: no worker has it")
-    lines = [f"{names(active[0].node)} queues it again as if its worker had given it back"]
-    run = _one(client, id, active[0].node, names, commands.nack, "given back")
-    return Plan(target=id, says=lines, run=run)
+        raise MistakeError(f"{job.id} is {job.copies[0].job.state}: no worker has it")
+    lines = [f"{job.names(active[0].node)} queues it again as if its worker had given it back"]
+    run = _one(client, job.id, active[0].node, job.names, commands.nack, "given back")
+    return Plan(target=job.id, says=[*lines, *job.doubts()], run=run)
 
 
 def of_dead(
-    make: Callable[..., Command[int]], effect: str, done: str
+    make: Callable[..., Command[int]], effect: str, done: str, *, ends: bool
 ) -> Callable[[Client, Json], Any]:
-    """Of an operation on a dead job: `make` is the command."""
+    """Of an operation on a dead job: `make` is the command. Of one that `ends` the job, other
+    holders learn."""
 
     async def plan(client: Client, args: Json) -> Plan:
-        id, copies, names = await live(client, args)
-        dead = [copy for copy in copies if copy.job.state == "dead"]
+        job = await live(client, args)
+        dead = [copy for copy in job.copies if copy.job.state == "dead"]
         if not dead:
-            raise MistakeError(f"{id} is not dead: it is {copies[0].job.state}")
+            raise MistakeError(f"{job.id} is not dead: it is {job.copies[0].job.state}")
         why = f"it is dead: {dead[0].reason or 'no reason given'}"
-        run = _one(client, id, dead[0].node, names, make, done)
-        return Plan(target=id, says=[effect, why], run=run)
+        run = _one(client, job.id, dead[0].node, job.names, make, done)
+        unasked = silent(job.silent_holders, job.names, LATER) if ends else []
+        doubts = unasked or job.doubts()
+        return Plan(target=job.id, says=[effect, why, *doubts], run=run, unasked=unasked)
 
     return plan
 
 
 async def delete(client: Client, args: Json) -> Plan:
     """DELJOB at each node that has it."""
-    id, copies, names = await live(client, args)
-    nodes = [copy.node for copy in copies]
-    where = ", ".join(map(names, nodes))
-    lines = [f"the copies at {where} are dropped", "a node that is silent keeps its copy"]
+    job = await live(client, args)
+    nodes, names = [copy.node for copy in job.copies], job.names
+    unasked = silent(job.unreached, names, "it keeps its copy, if it has one")
+    lines = [f"the copies at {', '.join(map(names, nodes))} are dropped", *unasked]
     run = one_by_one(
-        client, nodes, names, commands.deljob(id), lambda n: ("dropped" if n else "gone", n)
+        client, nodes, names, commands.deljob(job.id), lambda n: ("dropped" if n else "gone", n)
     )
-    return Plan(target=id, says=lines, run=run)
+    return Plan(target=job.id, says=lines, run=run, unasked=unasked)
 
 
 async def trace(client: Client, args: Json) -> Plan:
@@ -133,5 +181,5 @@ async def trace(client: Client, args: Json) -> Plan:
         asked,
         lambda here: ("traced" if here else "traced if it comes", 1),
     )
-    unasked = silent(nodes, names)
+    unasked = silent(nodes.unreached, names)
     return Plan(target=id, says=[*lines, *unasked], run=run, unasked=unasked)

@@ -16,13 +16,13 @@ from disque_trio.client.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import QueueInfo, QueueLimits
 from disque_trio.observe.operations.members import Names, members, names_of
-from disque_trio.observe.operations.operation import Argument, silent
+from disque_trio.observe.operations.operation import LATER, Argument, silent
 from disque_trio.observe.values import Json, given_name, readable
 from disque_trio.statemachine.base import LONGEST_PERIOD_S
 from disque_trio.statemachine.commandoptions import MOST_LIMIT
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import Found, unwrap
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report
 from disque_trio.worker.operating.queues import Queues
 
 KNOWN_S: Final = 2.0
@@ -84,8 +84,7 @@ class _Now:
     @property
     def missing(self) -> list[str]:
         """Lines about nodes that will not hold the setting at once, or never."""
-        later = "; it learns of the change when it is back"
-        silent_ = [line + later for line in silent(self.found, self.names)]
+        silent_ = silent(self.found.unreached, self.names, LATER)
         without = "does not know limits, and delivers without them"
         return [*silent_, *(f"{name} {without}" for name in self.unlimited)]
 
@@ -180,7 +179,7 @@ async def unlimit(client: Client, args: Json) -> Plan:
 
 
 def _run(client: Client, now: _Now, asked: Any, queue: str, wanted: QueueLimits | None) -> Any:
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         await _send(client, now.knowing, asked)
         outcome.count = 1
         late = await _wait(client, queue, wanted)

@@ -61,6 +61,8 @@ class Names:
 
     known: Mapping[str, str]
     """By address."""
+    ids: Mapping[str, str] = attrs.Factory(dict)
+    """The same."""
 
     def __call__(self, node: Address | str) -> str:
         """The name of this one; its address if no node knows it."""
@@ -82,5 +84,5 @@ async def names_of(client: Client) -> Names:
             + (f"-{each.id[:4]}" if each.name and often[each.name] > 1 else "")
             for each in found
         }
-        known = _NAMES[client] = now, Names(by)
+        known = _NAMES[client] = now, Names(by, {each.where: each.id for each in found})
     return known[1]

@@ -1,5 +1,6 @@
 """Operations on nodes: their plans."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from disque_trio.client import commands
@@ -8,19 +9,19 @@ from disque_trio.client.client import Client
 from disque_trio.client.url import parse_node
 from disque_trio.observe.cluster import node_name
 from disque_trio.observe.operations.members import Member, members, names_of
-from disque_trio.observe.operations.operation import answering, one_by_one
+from disque_trio.observe.operations.operation import answering, one_by_one, silent
 from disque_trio.observe.values import Json, word
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import unwrap
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, SilentNodeError, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report, SilentNodeError
 
 _DIGITS: Final = 8
 """Of an id, which are enough to name a node, and are typed before a grave operation."""
 
 
-async def _member(client: Client, args: Json) -> tuple[Member, list[Address]]:
-    """The node with this name, address, id or first eight digits of that; and the others that
-    answer. Raises `MistakeError`."""
+async def _member(client: Client, args: Json) -> tuple[Member, list[Member]]:
+    """The node with this name, address, id or first eight digits of that; and the others. Raises
+    `MistakeError`."""
     name, known = word(args, "node"), await members(client)
     fit = [each for each in known if name in (each.id, each.where)]
     fit = fit or [
@@ -30,13 +31,13 @@ async def _member(client: Client, args: Json) -> tuple[Member, list[Address]]:
     ]
     if len(fit) == 1:
         [one] = fit
-        return one, [each.node for each in known if each.node and each is not one]
+        return one, [each for each in known if each is not one]
     nodes = ", ".join(f"{node_name(each.id, each.name)} {each.where}" for each in fit or known)
     which = counted(len(fit), "node is called", "nodes are called") if fit else "there is no node"
     raise MistakeError(f"{which} '{name}'; there are {nodes}")
 
 
-async def _reached(client: Client, args: Json) -> tuple[Member, Address, list[Address]]:
+async def _reached(client: Client, args: Json) -> tuple[Member, Address, list[Member]]:
     member, others = await _member(client, args)
     if member.node is None:
         raise SilentNodeError(f"{_called(member)} does not answer")
@@ -46,6 +47,11 @@ async def _reached(client: Client, args: Json) -> tuple[Member, Address, list[Ad
 def _called(member: Member) -> str:
     """Its name, and where it is."""
     return f"{node_name(member.id, member.name)} ({member.where})"
+
+
+def _answering(others: Sequence[Member]) -> str:
+    """How many of them may take jobs."""
+    return counted(sum(each.node is not None for each in others), "node")
 
 
 def _text(reply: Any) -> tuple[str, int]:
@@ -58,7 +64,7 @@ async def leave(client: Client, args: Json) -> Plan:
     member, node, others = await _reached(client, args)
     names = await names_of(client)
     lines = [
-        f"{_called(member)} takes no new jobs and gives its own to {counted(len(others), 'node')}",
+        f"{_called(member)} takes no new jobs and gives its own to {_answering(others)}",
         "it can be stopped when it has no jobs left; until then, nodes stay takes it back",
     ]
     run = one_by_one(client, [node], names, commands.call("CLUSTER", "LEAVING", "yes"), _text)
@@ -77,14 +83,20 @@ async def stay(client: Client, args: Json) -> Plan:
 async def forget(client: Client, args: Json) -> Plan:
     """CLUSTER FORGET at the other nodes."""
     member, others = await _member(client, args)
-    names = await names_of(client)
-    forget = counted(len(others), "node forgets", "nodes forget")
+    names, nodes = await names_of(client), [each.node for each in others if each.node]
+    left_out = {each.where: "it does not answer" for each in others if not each.node}
+    unasked = silent(left_out, names, "when it is back, the others know the node again from it")
+    forget = counted(len(nodes), "node forgets", "nodes forget")
     lines = [
         f"{forget} {_called(member)}; do this only if it is gone for good",
+        *(["it answers, and joins the others again: stop it first"] * bool(member.node)),
         "jobs of which it has the only copy are lost with it",
+        *unasked,
     ]
-    run = one_by_one(client, others, names, commands.call("CLUSTER", "FORGET", member.id), _text)
-    return Plan(target=member.where, says=lines, run=run, confirm=member.id[:_DIGITS])
+    run = one_by_one(client, nodes, names, commands.call("CLUSTER", "FORGET", member.id), _text)
+    return Plan(
+        target=member.where, says=lines, run=run, unasked=unasked, confirm=member.id[:_DIGITS]
+    )
 
 
 async def meet(client: Client, args: Json) -> Plan:
@@ -108,7 +120,7 @@ async def kick(client: Client, args: Json) -> Plan:
         raise MistakeError(f"'{connection}' is no number of a connection")
     name = node_name(member.id, member.name)
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         asked = commands.call("CLIENT", "KILL", "ID", connection)
         outcome.count = int(bool(unwrap(*await client.ask(node, [asked]))))
         (outcome.says if outcome.count else outcome.failed).append(

@@ -1,7 +1,7 @@
 """What an operation is, and what the plans of operations have in common."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Literal, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal, TypeVar
 
 import attrs
 
@@ -14,7 +14,7 @@ from disque_trio.observe.operations.members import Names
 from disque_trio.observe.values import Json
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import Found, at_each, unwrap
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Run, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report, Run
 
 MANY: Final = 100
 """To redrive or drop more dead jobs the queue's name must be typed."""
@@ -113,9 +113,32 @@ class Operation:
 # What plans have in common.
 
 
-def silent(found: Found[Any], names: Names) -> list[str]:
-    """Lines about the nodes that did not answer."""
-    return [f"{names(node)} is left out: {why}" for node, why in found.unreached.items()]
+LATER: Final = "it learns of this once the other nodes reach it"
+"""Of an operation that nodes pass on."""
+_LEFT_OUT: Final = " is left out: "
+
+
+def silent(unreached: Mapping[str, str], names: Names, then: str = "") -> list[str]:
+    """Lines about nodes that did not answer, so that the operation does not take effect there; and
+    what becomes of them."""
+    more = f"; {then}" if then else ""
+    return [
+        f"{names(node)}{_LEFT_OUT}{why.removesuffix('.')}{more}" for node, why in unreached.items()
+    ]
+
+
+def each_once(lines: Iterable[str]) -> list[str]:
+    """Of several lines about one node (`silent`) the last: how long it has been silent differs."""
+    return list({line.partition(_LEFT_OUT)[0]: line for line in lines}.values())
+
+
+def unanswered(unreached: Mapping[str, str], names: Names) -> str:
+    """Which nodes did not answer, where that may be why nothing was found; empty for none."""
+    if not unreached:
+        return ""
+    nodes = ", ".join(map(names, unreached))
+    do = "does" if len(unreached) == 1 else "do"
+    return f", or only {nodes} may know, which {do} not answer"
 
 
 async def answering(client: Client) -> Found[Address]:
@@ -138,7 +161,7 @@ def one_by_one(
     """Ask one node after the other. `describe` takes a reply, and gives its words and how much was
     changed."""
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         for node in nodes:
             try:
                 text, count = describe(unwrap(*await client.ask(node, [asked])))

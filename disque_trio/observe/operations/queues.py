@@ -1,7 +1,7 @@
 """Operations on queues: their plans."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
 
 import anyio
 import attrs
@@ -9,20 +9,30 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.client import Client
+from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import QueueStats
-from disque_trio.observe.operations.members import names_of
+from disque_trio.observe.operations.members import Names, names_of
 from disque_trio.observe.operations.operation import (
+    LATER,
     MANY,
     answering,
     of_jobs,
     one_by_one,
     silent,
+    unanswered,
 )
 from disque_trio.observe.values import Json, given_name, readable, word
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import Found, at_each, unwrap
 from disque_trio.worker.operating.jobs import Jobs
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import (
+    MistakeError,
+    Outcome,
+    Plan,
+    Report,
+    SilentNodeError,
+)
+from disque_trio.worker.operating.queues import restored_of
 from disque_trio.worker.operating.states import Copy
 
 RATE: Final = 50
@@ -53,7 +63,7 @@ async def pause(client: Client, args: Json) -> Plan:
     name, side = given_name(args, "queue"), args.get("side") or "all"
     nodes, names = await answering(client), await names_of(client)
     asked, (effect, done) = commands.pause(name, side), _STOPS[side]
-    unasked = silent(nodes, names)
+    unasked = silent(nodes.unreached, names)
     forgets = [] if side == "none" else ["a node that is started again forgets it"]
     return Plan(
         target=readable(name) + f" {side}" * (side != "none"),
@@ -80,7 +90,7 @@ async def purge(client: Client, args: Json) -> Plan:
     which = f'queued in "{readable(name)}"'
     one, many = f"job {which} ends, and is", f"jobs {which} end, and are"
     ends = f"{counted(jobs, one, many)} never delivered"
-    unasked = silent(found, names)
+    unasked = silent(found.unreached, names)
     lines = [ends, "jobs that workers have, and delayed ones, stay", *unasked]
     nodes = [node for node, _ in found.items]
     run = one_by_one(client, nodes, names, commands.purge(name), of_jobs("ended"))
@@ -91,12 +101,13 @@ async def requeue(client: Client, args: Json) -> Plan:
     """ENQUEUE QUEUE: all that waits for the end of its RETRY and for nothing else."""
     name, count = given_name(args, "queue"), args.get("count")
     found, names = await stats_of(client, name), await names_of(client)
-    waiting = sum(stats.restored or 0 for _, stats in found.items if stats)
+    waiting, is_least = restored_of([stats for _, stats in found.items if stats])
+    least = "at least " * is_least
     which = f'the jobs of "{readable(name)}" that wait for the end of their RETRY'
     where = counted(len(found.items), "node") + (f", at most {count:,} at each" if count else "")
-    unasked = silent(found, names)
+    unasked = silent(found.unreached, names)
     lines = [
-        f"{which} are queued now, at {where}; after a restart: {waiting:,}",
+        f"{which} are queued now, at {where}; after a restart: {least}{waiting or 0:,}",
         "jobs with a delay, and those that workers have as far as the nodes know, stay",
         "a worker that has had a job since before a restart may still have it: then it runs twice",
         *unasked,
@@ -115,18 +126,24 @@ async def cancel(client: Client, args: Json) -> Plan:
     """CANCEL KEY at any node."""
     queue, key = given_name(args, "queue"), word(args, "key")
     which = f'the job of queue "{readable(queue)}" with the key "{readable(key)}"'
+    nodes, names = await answering(client), await names_of(client)
+    unasked = silent(nodes.unreached, names, LATER)
 
-    async def run(outcome: Outcome, _report: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         outcome.count = await client.run(commands.cancel_key(queue, key))
         (outcome.says if outcome.count else outcome.failed).append(
-            "the job has ended" if outcome.count else "no job has this key"
+            "the job has ended"
+            if outcome.count
+            else "no job has this key" + unanswered(nodes.unreached, names)
         )
 
     lines = [
         f"{which} ends wherever it is, and the key is free",
         "a worker that runs it cancels it",
+        *unasked,
     ]
-    return Plan(target=f"{readable(queue)} {readable(key)}", says=lines, run=run)
+    target = f"{readable(queue)} {readable(key)}"
+    return Plan(target=target, says=lines, run=run, unasked=unasked)
 
 
 # Dead jobs of a queue, or with a reason.
@@ -140,15 +157,22 @@ class _Dead:
     reason: str
     limit: int | None
     found: Found[Copy]
+    nodes: list[Address]
+    """Those that answer."""
+    names: Names
 
     @property
     def which(self) -> str:
         """In words."""
         of = f' of "{readable(self.queue)}"' if self.queue is not None else ""
         why = f' with "{self.reason}" in their reason' if self.reason else ""
-        count = len(self.found.items)
-        more = " or more" if self.limit is None and count >= _LOOKED_AT else ""
-        return f"{count:,}{more} dead {'job' if count == 1 else 'jobs'}{of}{why}"
+        return f"{self.known} dead {'job' if len(self.found.items) == 1 else 'jobs'}{of}{why}"
+
+    @property
+    def known(self) -> str:
+        """How many, in words."""
+        is_all = self.limit is not None or not self.found.is_cut
+        return f"{len(self.found.items):,}" + " or more" * (not is_all)
 
     @property
     def is_whole_queue(self) -> bool:
@@ -170,42 +194,50 @@ async def _dead(client: Client, args: Json) -> _Dead:
         raise MistakeError("name a queue, or words of the reason")
     limit = int(limit) if limit else None
     found = await Jobs(client).dead(queue, reason=reason, limit=limit or _LOOKED_AT)
+    nodes, names = await answering(client), await names_of(client)
+    found = attrs.evolve(found, unreached={**nodes.unreached, **found.unreached})
     if not found.items:
-        where = f' queue "{readable(queue)}"' if queue is not None else " the cluster"
+        where = f'queue "{readable(queue)}"' if queue is not None else "the cluster"
         why = f' with "{reason}" in its reason' if reason else ""
-        raise MistakeError(f"{where.strip()} has no dead job{why}")
-    return _Dead(queue, reason, limit, found)
+        error = SilentNodeError if found.unreached else MistakeError
+        raise error(f"{where} has no dead job{why}" + unanswered(found.unreached, names))
+    return _Dead(queue, reason, limit, found, nodes.items, names)
 
 
 async def redrive(client: Client, args: Json) -> Plan:
-    """REDRIVE, so many a second. The jobs that were added last come first."""
+    """REDRIVE, so many a second."""
     dead, rate = await _dead(client, args), int(args.get("rate") or RATE)
     lines = [f"{dead.which} are queued again as if new, {rate} a second"]
 
-    async def steps() -> Any:
-        """How many were queued, step by step."""
-        queue = dead.queue
-        if dead.is_whole_queue and queue is not None:
-            for node in (await answering(client)).items:
-                some = rate
-                while some == rate:
-                    asked = commands.redrive_queue(queue, rate)
-                    yield (some := unwrap(*await client.ask(node, [asked])))
-            return
+    async def of_queue(queue: str, outcome: Outcome) -> AsyncIterator[int]:
+        asked = commands.redrive_queue(queue, rate)
+        for node in dead.nodes:
+            some = rate
+            while some == rate:
+                try:
+                    some = unwrap(*await client.ask(node, [asked]))
+                except DisqueError as error:
+                    outcome.failed.append(f"{dead.names(node)}: {error}")
+                    break
+                yield some
+
+    async def of_found() -> AsyncIterator[int]:
         for start in range(0, len(dead.found.items), rate):
             yield await Jobs(client).of_each(
                 dead.found.items[start : start + rate], commands.redrive
             )
 
-    async def run(outcome: Outcome, report: Tell) -> None:
-        async for some in steps():
+    async def run(outcome: Outcome, report: Report) -> None:
+        """How many were queued, step by step."""
+        is_whole = dead.is_whole_queue and dead.queue is not None
+        async for some in of_queue(dead.queue or "", outcome) if is_whole else of_found():
             outcome.count += some
             outcome.says[:] = [f"queued again: {counted(outcome.count, 'job')}"]
             if some >= rate:
-                report(f"redriven {outcome.count:,} of {len(dead.found.items):,}")
+                report(f"redriven {outcome.count:,} of {dead.known}")
                 await anyio.sleep(1.0)
 
-    unasked = silent(dead.found, await names_of(client))
+    unasked = silent(dead.found.unreached, dead.names)
     return Plan(
         target=dead.which, says=lines + unasked, run=run, unasked=unasked, confirm=dead.confirm
     )
@@ -215,7 +247,7 @@ async def drop(client: Client, args: Json) -> Plan:
     """End dead jobs for good: PURGE DEAD, or ACKJOB of each."""
     dead = await _dead(client, args)
 
-    async def run(outcome: Outcome, _report: Tell) -> None:
+    async def run(outcome: Outcome, report: Report) -> None:
         if dead.is_whole_queue and dead.queue is not None:
             asked = commands.purge(dead.queue, is_dead=True)
             counts: list[int] = []
@@ -224,14 +256,14 @@ async def drop(client: Client, args: Json) -> Plan:
                 counts.append(count)
                 return f"ended {counted(count, 'job')}", 0
 
-            nodes = (await answering(client)).items
-            names = await names_of(client)
-            await one_by_one(client, nodes, names, asked, describe)(outcome, _report)
-            outcome.count = max(counts, default=0)  # each holder of a dead job counts it
+            await one_by_one(client, dead.nodes, dead.names, asked, describe)(outcome, report)
+            # Each holder of a dead job counts it, and not every node is one.
+            known = 0 if dead.found.is_cut else len(dead.found.items)
+            outcome.count = max(*counts, min(sum(counts), known), 0)
         else:
             outcome.count = await Jobs(client).of_each(dead.found.items, commands.ackjob)
             outcome.says.append(f"ended: {counted(outcome.count, 'job')}")
 
-    unasked = silent(dead.found, await names_of(client))
+    unasked = silent(dead.found.unreached, dead.names)
     lines = [f"{dead.which} end for good", *unasked]
     return Plan(target=dead.which, says=lines, run=run, unasked=unasked, confirm=dead.confirm)

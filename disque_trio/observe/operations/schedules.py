@@ -13,7 +13,7 @@ from disque_trio.observe.values import Json, readable, word
 from disque_trio.worker.cron.ticks import text
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import MAX_BODY
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.timetable.records import Entry, Timetable, check
 
@@ -58,7 +58,7 @@ async def add(client: Client, args: Json) -> Plan:
         lines.append(f"it replaces the schedule of this name, at {before.when}")
         lines += ["it stays paused"] if before.is_paused else []
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         await timetable.add(entry)
         outcome.says.append("recorded" if before is None else "replaced")
         outcome.count = 1
@@ -112,7 +112,7 @@ def changing(
         timetable, name = Timetable(client), word(args, "name")
         entry = await timetable.get(name)
 
-        async def run(outcome: Outcome, _tell: Tell) -> None:
+        async def run(outcome: Outcome, _report: Report) -> None:
             outcome.count = int(await change(timetable, name))
             outcome.says.append(done if outcome.count else was)
 
@@ -127,7 +127,7 @@ async def run_now(client: Client, args: Json) -> Plan:
     entry = await Timetable(client).get(word(args, "name"))
     form = Enqueuer(DEFAULT_URL, "json", MAX_BODY)  # no more than the shape of bodies
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
+    async def run(outcome: Outcome, _report: Report) -> None:
         request = entry.request(form, int(runtime().now()), is_tick=False)
         id = await client.run(request.command)
         outcome.says.append(f"added {id}")

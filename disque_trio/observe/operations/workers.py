@@ -4,11 +4,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from disque_trio.client.client import Client
+from disque_trio.observe.operations.members import names_of
+from disque_trio.observe.operations.operation import silent, unanswered
 from disque_trio.observe.values import Json, word
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.notes import OrderName
-from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.plans import (
+    MistakeError,
+    Outcome,
+    Plan,
+    Report,
+    SilentNodeError,
+)
 
 
 def fitting(name: str, workers: Sequence[KnownWorker]) -> list[KnownWorker]:
@@ -22,13 +30,18 @@ def ordered(order: OrderName, effect: str) -> Callable[[Client, Json], Any]:
 
     async def plan(client: Client, args: Json) -> Plan:
         admin, name = Admin(client), word(args, "worker")
-        found = (await admin.workers()).items
-        workers = fitting(name, found)
+        found, nodes = await admin.workers(), await names_of(client)
+        workers = fitting(name, found.items)
         if not workers:
-            names = ", ".join(sorted({each.report.name for each in found}))
-            raise MistakeError(f"no worker is called {name}; there are {names or 'none'}")
+            names = ", ".join(sorted({each.report.name for each in found.items}))
+            why = f"no worker is called {name}; there are {names or 'none'}"
+            error = SilentNodeError if found.unreached else MistakeError
+            raise error(why + unanswered(found.unreached, nodes))
+        is_one = any(each.control == name for each in workers)
+        then = "workers that only it knows are left out"
+        unasked = [] if is_one else silent(found.unreached, nodes, then)
 
-        async def run(outcome: Outcome, _tell: Tell) -> None:
+        async def run(outcome: Outcome, _report: Report) -> None:
             timeout = float(args.get("timeout") or 10.0)
             for each in await admin.order(order, *workers, timeout=timeout):
                 report, answer = each.worker.report, each.answer
@@ -45,6 +58,6 @@ def ordered(order: OrderName, effect: str) -> Callable[[Client, Json], Any]:
                 outcome.details.append(row)
 
         lines = [f"{worker.report.name} {effect}" for worker in workers]
-        return Plan(target=name, says=lines, run=run)
+        return Plan(target=name, says=[*lines, *unasked], run=run, unasked=unasked)
 
     return plan

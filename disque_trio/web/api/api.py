@@ -23,6 +23,7 @@ from disque_trio.web.problems import ProblemError, problem_of, retry_after, too_
 from disque_trio.web.roles import CHANGES, NOBODY, User
 from disque_trio.web.source import Source
 from disque_trio.web.subscriptions import Broker
+from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan
 
 WAITING: Final = 128
@@ -177,7 +178,7 @@ class Api:
             data, unreached = await self.broker.observer.answer(topic, args)
         return {**data, "unreached": dict(unreached)}
 
-    async def ids(self, fits: Json) -> list[str]:
+    async def ids(self, fits: Json) -> Found[str]:
         """Of the jobs that fit."""
         with self.broker.at_work():
             return await self.broker.observer.ids(fits)

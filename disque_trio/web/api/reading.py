@@ -59,7 +59,9 @@ NODE: Final = record(
 QUEUE_ROW: Final = record(
     name=TEXT, jobs=WHOLE, where=by_name(WHOLE), age_s=_NUMBERS, in_s=_NUMBERS, out_s=_NUMBERS,
     delayed=_COUNT, delayed_due_s=_NUMBERS, leased=_COUNT, dead=_COUNT, restored=_COUNT,
-    restored_due_s=_NUMBERS, takers=WHOLE, served=FLAG, paused=by_name(TEXT), limited=FLAG,
+    restored_due_s=_NUMBERS, dead_is_least=FLAG, restored_is_least=FLAG, delayed_is_most=FLAG,
+    takers=WHOLE, served=FLAG, paused=by_name(TEXT),
+    limited=FLAG,
     limits=maybe(
         record(
             text=TEXT, concurrency=WHOLE, rate=WHOLE, rate_per=NUMBER, burst=WHOLE, is_loose=FLAG,
@@ -167,11 +169,11 @@ async def _queue(api: Any, call: Call) -> Reply:
 
 
 async def _jobs(api: Any, call: Call) -> Reply:
-    """A cursor is the place of the last job of the page before, in the order of adding."""
+    """A cursor is the place of the last job of the page before."""
     after, limit = opened(call, list), call.values["limit"]
     asked = {name: each for name, each in call.values.items() if name not in ("cursor", "limit")}
     data = await api.ask("jobs", {**_args(asked), "most": MOST})
-    rows = [each for each in data["jobs"] if after is None or _place(each) > after]
+    rows = data["jobs"] if after is None else _behind(data["jobs"], *after)
     shown = rows[:limit]
     return Reply(
         {
@@ -184,7 +186,18 @@ async def _jobs(api: Any, call: Call) -> Reply:
 
 
 def _place(row: Json) -> list[Any]:
-    return [row["added_ms"], row["id"]]
+    """Jobs that have ended are listed by their end, the latest first; others by their adding."""
+    ended = row["ended_ms"]
+    return [row["added_ms"] if ended is None else -ended, row["id"]]
+
+
+def _behind(rows: Sequence[Json], at: int, id: str) -> Sequence[Json]:
+    """Those behind this job. Jobs of one millisecond have an order that only the list tells: if the
+    job is not in it any more, they are listed again, so that none is missing."""
+    for number, row in enumerate(rows):
+        if row["id"] == id:
+            return rows[number + 1 :]
+    return [row for row in rows if _place(row)[0] >= at]
 
 
 async def _job(api: Any, call: Call) -> Reply:
@@ -266,7 +279,8 @@ ROUTES: Final[Sequence[Route]] = (
         _topic("overview"),
         reply=_answer(
             cluster=TEXT, findings=many(FINDING), now_ms=NUMBER, is_counting=FLAG, uncounted=TEXTS,
-            totals=by_name(_NUMBERS), nodes=many(NODE), series=by_name(_POINTS),
+            totals=by_name(_NUMBERS), dead_is_least=FLAG, delayed_is_most=FLAG,
+            nodes=many(NODE), series=by_name(_POINTS),
         ),
     ),
     _reads(
@@ -335,7 +349,7 @@ ROUTES: Final[Sequence[Route]] = (
     _reads(
         "/dead", "dead", "Dead jobs by queue, task, class of error and place.", _topic("dead"),
         query=tuple(each for each in FILTERS if each.name != "state"),
-        reply=_answer(total=WHOLE, seen=WHOLE, groups=many(GROUP), more=WHOLE),
+        reply=_answer(total=WHOLE, seen=WHOLE, is_cut=FLAG, groups=many(GROUP), more=WHOLE),
     ),
     _reads(
         "/workers", "workers", "Workers of the task library, and all other clients.",

@@ -2,7 +2,7 @@
 
 import { app, nodeName } from "./app.js";
 import { element } from "./elements.js";
-import { buttons, card, heading, share, sign, state, unreached, waiting } from "./parts.js";
+import { asKnown, buttons, card, heading, share, sign, state, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
 import { offered, ofNode } from "./operations.js";
 import { UNKNOWN, named, number, sentence, span } from "./words.js";
@@ -17,7 +17,7 @@ export const cluster = {
     const { nodes, sees } = put.data;
     return [
       heading("Cluster", versions(nodes), ...buttons(app.actions), app.hello?.role === "admin" && element("a", { href: "#/audit" }, "Audit log")),
-      unreached(put),
+      unreached(put, () => "What it was last known to have is grey."),
       card(
         "Who sees whom",
         { note: "A row speaks of the columns. Two nodes that differ about each other are marked." },
@@ -105,6 +105,9 @@ function inWords(nodes, sees) {
 }
 
 function details(nodes) {
+  const clocks = nodes.filter(({ state: word, clock_ms: ms }) => word !== "silent" && ms !== null).map(({ clock_ms: ms }) => ms).sort((a, b) => a - b);
+  const middle = clocks[clocks.length >> 1] ?? 0; // this machine's clock is none of theirs
+  const known = (label, words, more = {}) => ({ label, cell: (row) => asKnown(row, words(row)), ...more });
   return table({
     caption: "What each node says of itself",
     rows: nodes,
@@ -120,11 +123,11 @@ function details(nodes) {
       { label: "address", cell: (row) => element("code", {}, row.node) },
       ...zone(nodes),
       { label: "id", cell: (row) => element("code", { title: row.id }, row.id?.slice(0, 8) || UNKNOWN) },
-      { label: "version", cell: (row) => row.version || UNKNOWN },
-      { label: "up for", isNumber: true, cell: (row) => span(row.uptime_s) },
-      { label: "memory", cell: (row) => share(row.memory, row.maxmemory) },
-      { label: "too few replicas", isNumber: true, cell: (row) => number(row.under_replicated) },
-      { label: "clock", isNumber: true, title: "against the others", cell: (row) => offset(row.clock_ms) },
+      known("version", (row) => row.version || UNKNOWN),
+      known("up for", (row) => span(row.uptime_s), { isNumber: true }),
+      known("memory", (row) => share(row.memory, row.maxmemory)),
+      known("too few replicas", (row) => number(row.under_replicated), { isNumber: true }),
+      known("clock", (row) => offset(row.clock_ms, middle), { isNumber: true, title: "against the middle one of the nodes' clocks" }),
     ],
   });
 }
@@ -135,8 +138,10 @@ const zone = (nodes) =>
     ? [{ label: "zone", title: "nodes of a zone fail together", cell: (row) => named(row.zone || UNKNOWN) }]
     : [];
 
-function offset(millis) {
-  if (millis === null || millis === undefined) return UNKNOWN;
-  const text = `${millis > 0 ? "+" : ""}${number(Math.round(millis))} ms`;
+function offset(clock, middle) {
+  if (clock === null || clock === undefined) return UNKNOWN;
+  const millis = Math.round(clock - middle);
+  const sign = millis > 0 ? "+" : millis < 0 ? "−" : "";
+  const text = sign + (Math.abs(millis) < 10_000 ? `${number(Math.abs(millis))} ms` : span(Math.round(Math.abs(millis) / 1000)));
   return Math.abs(millis) > 500 ? element("span", { class: "warn-text" }, `▲ ${text}`) : text;
 }

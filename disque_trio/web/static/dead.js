@@ -2,38 +2,38 @@
 
 import { amend } from "./app.js";
 import { element } from "./elements.js";
-import { buttons, card, empty, heading, unreached, waiting } from "./parts.js";
+import { atLeast, buttons, card, empty, heading, noneOf, unreached, waiting } from "./parts.js";
 import { jobsLink, ofAll } from "./jobs.js";
 import { offered } from "./operations.js";
 import { table } from "./table.js";
-import { UNKNOWN, clock, count, inOrAgo, named, number, queueLink, visible } from "./words.js";
+import { UNKNOWN, clock, count, fromBase64, inOrAgo, named, number, queueLink, visible } from "./words.js";
 
 export const dead = {
   name: "Dead",
-  topics: ({ args }) => ({ dead: args.queue ? { queue: args.queue } : {} }),
+  topics: ({ args }) => ({ dead: args.queue_b64 ? { queue_b64: args.queue_b64 } : args.queue ? { queue: args.queue } : {} }),
   view(heard, { args }) {
     const put = heard.dead;
     if (!put?.data) return [heading("Dead jobs"), waiting(put, "their dead jobs")];
-    const { total, seen, queues, groups, more } = put.data;
-    const note = `${count(total, "dead job")} in ${count(queues.length, "queue")}`;
+    const { total, seen, is_cut: isCut, queues, groups, more } = put.data;
+    const note = `${atLeast(put, total, "dead job")} in ${count(queues.length, "queue")}`;
     if (!groups.length) {
-      return [heading("Dead jobs"), unreached(put), empty("No job is dead.")];
+      return [heading("Dead jobs"), unreached(put), empty(noneOf(put, "No job is dead."))];
     }
-    const some = seen < total ? `of the ${number(seen)} that were looked at` : null;
+    const some = isCut || seen < total ? `of the ${number(seen)} that were looked at` : null;
     return [
       heading("Dead jobs", note, element("a", { href: jobsLink({ state: "dead" }) }, "All dead jobs")),
       unreached(put),
       card("By error", { note: [some, more ? `and ${number(more)} more kinds` : null].filter(Boolean).join(", ") || null }, groupTable(groups)),
-      card("By queue", { note: args.queue ? only(args.queue) : null }, element("ul", { class: "reasons" }, queues.map(queueLine))),
+      card("By queue", { note: args.queue_b64 || args.queue ? only(args) : null }, element("ul", { class: "reasons" }, queues.map(queueLine))),
     ];
   },
 };
 
-const only = (queue) => [
+const only = ({ queue, queue_b64: coded }) => [
   "only ",
-  element("b", {}, named(queue)),
+  element("b", {}, named(coded ? fromBase64(coded) : queue)),
   " ",
-  element("button", { click: () => amend({ queue: "" }) }, "all queues"),
+  element("button", { click: () => amend({ queue: "", queue_b64: "" }) }, "all queues"),
 ];
 
 const nameOf = ({ queue, queue_b64: coded }) => (coded ? { queue_b64: coded } : { queue });

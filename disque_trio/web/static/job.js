@@ -77,7 +77,7 @@ const NAMES = {
   group: ["group", (group) => (group ? element("a", { href: jobsLink({ group }) }, named(group)) : "")],
   key: ["unique key", (key) => element("a", { href: jobsLink({ key }) }, named(key))],
   task: ["task", (task) => element("a", { href: jobsLink({ task }) }, named(task))],
-  queue: ["queue", (name) => element("a", { href: queueLink({ name }) }, named(name))],
+  queue: ["queue", (name, { queue_b64: raw }) => element("a", { href: queueLink({ name, name_b64: raw }) }, named(name))],
   added_ms: ["added", (value) => `${clock(value)} (${inOrAgo(value)})`],
   retry_s: ["redelivered after", (value) => (value === 0 ? "never" : span(value))],
   ttl_s: ["lives for", span],
@@ -125,10 +125,10 @@ function standing({ state, attempt: nth, limit, worker, since_s: since, due_s: d
 
 function about({ facts: known, summary, waits_for: limits, flow }) {
   // What it does not have is left out.
-  const given = Object.entries(known ?? {}).filter(([, value]) => value !== null && value !== "");
+  const given = Object.entries(known ?? {}).filter(([name, value]) => name !== "queue_b64" && value !== null && value !== "");
   const pairs = given.map(([name, value]) => {
     const [label, words] = NAMES[name] ?? [name.replaceAll(/[_-]/g, " "), (text) => named(text)];
-    return [label, words(value)];
+    return [label, words(value, known)];
   });
   const waits = limits ? [["waits for", `the limits of its queue: ${limits}`]] : [];
   const member = flow ? [["flow", element("a", { href: flowLink(flow) }, element("code", {}, shortJob(flow)))]] : [];

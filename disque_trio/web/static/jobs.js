@@ -1,8 +1,8 @@
 // Page 4: jobs in every state, by filters that combine. All of them are in the address.
 
-import { amend, go } from "./app.js";
+import { amend, app, go } from "./app.js";
 import { element } from "./elements.js";
-import { badge, body, heading, unreached, waiting } from "./parts.js";
+import { badge, body, heading, noneOf, unreached, waiting } from "./parts.js";
 import { offered, ofJob, propose } from "./operations.js";
 import { download } from "./picture.js";
 import { table } from "./table.js";
@@ -37,7 +37,7 @@ const AGES = [
 const ROWS = 100;
 const MOST = 1000;
 const TYPING_MS = 300;
-let typing = null;
+const typing = {}; // by field
 
 // What the address says, as the server takes it.
 export function filterOf(args) {
@@ -56,7 +56,7 @@ export const jobs = {
     const note = put?.data && found(put.data);
     const top = [heading("Jobs", note, element("a", { href: "#/flows" }, "Flows"), ...tools(put?.data?.jobs ?? [], args)), viewBar("jobs"), filters(args)];
     if (!put?.data) return [...top, waiting(put, "their jobs")];
-    return [...top, unreached(put), element("section", { class: "card" }, list(put.data.jobs)), rest(put.data, args)];
+    return [...top, unreached(put), element("section", { class: "card" }, list(put.data.jobs, "Jobs", noneOf(put, "No job fits."))), rest(put.data, args)];
   },
 };
 
@@ -75,8 +75,9 @@ function rest({ is_cut: isCut, jobs: rows }, args) {
 function filters(args) {
   const input = (name) => (event) => {
     const { value } = event.target;
-    clearTimeout(typing);
-    typing = setTimeout(() => {
+    clearTimeout(typing[name]);
+    typing[name] = setTimeout(() => {
+      if (app.route.page !== "jobs") return;
       const id = value.trim();
       if (/^D-[\w+/=-]{30,}$/.test(id)) go(jobLink(id));
       else amend({ [name]: value, ...(name === "queue" ? { queue_b64: "" } : {}) });
@@ -150,7 +151,7 @@ export const attempt = ({ attempt: nth, limit }) => (limit ? `${number(nth)} of 
 
 export const errorWords = (error) => (error ? named([error.kind, error.message].filter(Boolean).join(": "), error.place ? { title: visible(`${error.kind}: ${error.message} (${error.place})`) } : {}) : UNKNOWN);
 
-export function list(rows, caption = "Jobs") {
+function list(rows, caption, none) {
   return table({
     caption,
     rows,
@@ -171,7 +172,7 @@ export function list(rows, caption = "Jobs") {
       { label: "added", isNumber: true, cell: (job) => element("span", { title: clock(job.added_ms) }, inOrAgo(job.added_ms)) },
       { label: "body", class: "bodies spare", cell: (job) => body(job) },
     ],
-    none: "No job fits.",
+    none,
   });
 }
 

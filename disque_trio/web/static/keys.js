@@ -6,6 +6,7 @@ import { isOpen, open } from "./dialog.js";
 import { element } from "./elements.js";
 import { openPalette } from "./palette.js";
 import { step } from "./queues.js";
+import { queueLink } from "./words.js";
 
 // `page` has `pages` (those in the bar), `freeze` and `theme`.
 export function listen(page) {
@@ -80,8 +81,8 @@ function move(by) {
 
 function up() {
   const { page } = app.route;
-  const queue = page === "job" && app.heard.job?.data?.facts?.queue;
-  if (queue) go(`#/queue/${encodeURIComponent(queue)}`);
+  const { queue, queue_b64: raw } = (page === "job" && app.heard.job?.data?.facts) || {};
+  if (queue) go(queueLink({ name: queue, name_b64: raw }));
   else go(page === "job" ? "#/jobs" : page === "queue" ? "#/queues" : page === "flow" ? "#/flows" : page === "flows" ? "#/jobs" : "#/overview");
 }
 

@@ -2,7 +2,7 @@
 
 import { element, shape } from "./elements.js";
 import { app } from "./app.js";
-import { badge, buttons, card, empty, heading, unreached, waiting } from "./parts.js";
+import { atLeast, badge, buttons, card, empty, heading, noneOf, unreached, waiting } from "./parts.js";
 import { jobState } from "./jobs.js";
 import { ofJob, ofSchedule, offered } from "./operations.js";
 import { table } from "./table.js";
@@ -20,10 +20,10 @@ export const later = {
     const { delayed, delayed_total: total, schedules } = put.data;
     const scheduled = schedules && scheduleTable(schedules);
     const schedulesRows = app.rows;
-    const waits = delayed.length ? [bars(delayed), delayedTable(delayed)] : empty("No job is delayed.");
+    const waits = delayed.length ? [bars(delayed), delayedTable(delayed)] : empty(noneOf(put, total ? "None has been found yet." : "No job is delayed."));
     app.rows = [...(scheduled ? schedulesRows : []), ...(delayed.length ? app.rows : [])];
     return [
-      heading("Later", words(total, schedules), ...buttons(app.actions)),
+      heading("Later", words(put, schedules), ...buttons(app.actions)),
       unreached(put),
       scheduled && card("Schedules", {}, scheduled),
       card(
@@ -35,8 +35,8 @@ export const later = {
   },
 };
 
-const words = (total, schedules) =>
-  [count(total ?? 0, "delayed job"), schedules && count(schedules.length, "schedule")].filter(Boolean).join(", ");
+const words = (put, schedules) =>
+  [atLeast(put, put.data.delayed_total ?? 0, "delayed job"), schedules && count(schedules.length, "schedule")].filter(Boolean).join(", ");
 
 // How many of those shown are due in each part of the time until the last one.
 function bars(delayed) {

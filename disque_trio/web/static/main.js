@@ -20,7 +20,7 @@ import { queues } from "./queues.js";
 import { replay } from "./replay.js";
 import { sandbox } from "./sandbox.js";
 import { tasks } from "./tasks.js";
-import { clock, count, named, now, setClock, span, visible } from "./words.js";
+import { clock, count, named, now, sentence, setClock, span, visible } from "./words.js";
 import { workers } from "./workers.js";
 
 const PAGES = { overview, cluster, queues, queue, jobs, job, flows, flow, workers, tasks, dead, later, audit, replay, sandbox };
@@ -92,12 +92,11 @@ function hear(topic, put) {
 
 // To those who listen: what is wrong, when it changes, and nothing else.
 function say(findings) {
-  const grave = findings.filter(({ level }) => level === "bad" || level === "warn").map(({ text }) => visible(text));
-  const words = grave.join(". ");
+  const grave = findings.filter(({ level }) => level === "bad" || level === "warn").map(({ text }) => text);
   // A figure that grows is no news, nor is another order; a figure in a name is.
   const set = grave.map((text) => text.replace(/"[^"]*"|\d[\d,.]*/g, (part) => (part[0] === '"' ? part : "#"))).sort().join();
   if (set === spoken) return;
-  show($("said"), words || (spoken ? "Nothing is wrong any more." : ""));
+  show($("said"), grave.length ? grave.map((text, n) => [n > 0 && ". ", ...sentence(text)]) : spoken && "Nothing is wrong any more.");
   spoken = set;
 }
 
@@ -231,7 +230,7 @@ function notice() {
   const { link } = app;
   if (link.isLive || (link.lostAt === null && link.failures === 0)) return [];
   const since = link.lostAt
-    ? `Not connected since ${clock(link.lostAt)}. What is shown is from then.`
+    ? `Not connected since ${clock(link.lostAt - Date.now() + now())}. What is shown is from then.`
     : "The server cannot be reached.";
   const left = link.againAt === null ? null : Math.max(0, Math.ceil((link.againAt - Date.now()) / 1000));
   const next = left === null ? " Trying now …" : ` Next try in ${left} s.`;

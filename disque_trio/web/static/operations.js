@@ -230,13 +230,13 @@ function planned(work) {
   ];
 }
 
-function told({ target, says, error }, _n, work) {
+function told({ target, says, unasked = [], error }, _n, work) {
   const isOne = !work || work.plans.length === 1;
   return [
     !isOne && element("h3", {}, named(target)),
     error
       ? element("p", { class: "outcome bad" }, sentence(error))
-      : element("ul", { class: "plan" }, says.map((text) => element("li", {}, sentence(text)))),
+      : element("ul", { class: "plan" }, says.map((text) => element("li", { class: unasked.includes(text) ? "warn" : null }, sentence(text)))),
   ];
 }
 

@@ -3,7 +3,7 @@
 import { amend, nodeName } from "./app.js";
 import { chart, shown, sparkline } from "./chart.js";
 import { element } from "./elements.js";
-import { asLast, card, findings, heading, share, state, tile, unreached, waiting } from "./parts.js";
+import { asKnown, asLast, card, findings, heading, share, state, tile, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
 import { ofNode } from "./operations.js";
 import { UNKNOWN, clock, count, named, number, rate, span, visible } from "./words.js";
@@ -33,7 +33,7 @@ function ofHowMany(nodes) {
   return up ? `${up} of ${count(nodes.length, "node")} answer; rates are theirs` : "No node answers.";
 }
 
-function tiles({ totals, series, nodes, is_counting: isCounting, uncounted = [] }, silent) {
+function tiles({ totals, series, nodes, is_counting: isCounting, uncounted = [], dead_is_least: isLeast, delayed_is_most: isMost }, silent) {
   // Sums lack the nodes that are missing: what they have may come on top.
   const least = (missing, value) => (missing && value !== null ? `≥${number(value)}` : number(value));
   const of = (missing) => (missing ? `of ${nodes.length - missing} of ${count(nodes.length, "node")}` : "");
@@ -44,11 +44,11 @@ function tiles({ totals, series, nodes, is_counting: isCounting, uncounted = [] 
     tile("added/s", rate(totals.added_s), {}, spark("added_s", "added")),
     tile("delivered/s", rate(totals.delivered_s), {}, spark("delivered_s", "delivered")),
     tile("acknowledged/s", rate(totals.acked_s), {}, spark("acked_s", "acked")),
-    tile("redelivered/s", rate(totals.again_s), warned(totals.again_s >= 1)),
+    tile("queued again/s", rate(totals.again_s), warned(totals.again_s >= 1)),
     tile("queued", least(uncounted.length, totals.queued), { link: "#/queues", ...counted }, spark("queued", "queued")),
     tile("leased", least(uncounted.length, totals.leased), { link: "#/workers", ...counted }),
-    tile("delayed", least(silent, totals.delayed), { link: "#/later", note: of(silent) }),
-    tile("dead", least(uncounted.length, totals.dead), { link: "#/dead", note: of(uncounted.length), ...warned(totals.dead) }),
+    tile("delayed", isMost && totals.delayed !== null ? `${silent ? "≈" : "≤"}${number(totals.delayed)}` : least(silent, totals.delayed), { link: "#/later", note: of(silent) }),
+    tile("dead", least(uncounted.length || isLeast, totals.dead), { link: "#/dead", note: of(uncounted.length), ...warned(totals.dead) }),
     tile("too few replicas", least(silent, totals.under_replicated), { note: of(silent), ...warned(totals.under_replicated) }),
   ];
 }
@@ -62,17 +62,19 @@ function spans({ span: chosen = "" }) {
   return element("div", { class: "segments", role: "group", "aria-label": "Time of the charts" }, Object.entries(SPANS).map(button));
 }
 
-// What the nodes have kept, and then what was seen since the first look.
-function whole(live, past, seconds) {
-  const first = seconds === 300 ? (live?.at[0] ?? Infinity) : Infinity;
-  const old = past.at.map((_, n) => n).filter((n) => past.at[n] < first - 1 && past.at[n] >= past.at.at(-1) - seconds);
-  const of = (name) => [...old.map((n) => past[name]?.[n] ?? null), ...(first < Infinity ? (live[name] ?? live.at.map(() => null)) : [])];
-  return Object.fromEntries(["at", "added_s", "delivered_s", "acked_s", "queued", "again_s", "refused_s", "wait_ms"].map((name) => [name, of(name)]));
+// What was seen, and what the nodes have kept of the time when nobody looked.
+function whole(live, past, [, seconds, period]) {
+  const seen = seconds === 300 ? (live?.at ?? []).map((at, n) => [at, live, n]) : [];
+  const isSeen = (at) => seen.some(([other]) => Math.abs(other - at) < period);
+  const kept = past.at.map((at, n) => [at, past, n]).filter(([at]) => at >= past.at.at(-1) - seconds && !isSeen(at));
+  const points = [...seen, ...kept].sort(([one], [other]) => one - other);
+  return Object.fromEntries(["at", "added_s", "delivered_s", "acked_s", "queued", "again_s", "refused_s", "wait_ms"].map((name) => [name, points.map(([, of, n]) => of[name]?.[n] ?? null)]));
 }
 
-function charts(live, past, [, seconds, period]) {
+function charts(live, past, shownTime) {
+  const [, seconds, period] = shownTime;
   const isKept = past?.period === period && past.at.length > 0;
-  const series = isKept ? whole(live, past, seconds) : live;
+  const series = isKept ? whole(live, past, shownTime) : live;
   if (!series?.at.length) return [];
   const marks = (past?.marks ?? []).map((mark) => ({ ...mark, words: visible(HAPPENED[mark.kind]?.(nodeName(mark.node), mark.what) ?? mark.kind) }));
   const line = (label, name, colour) => ({ label, values: series[name] ?? [], colour });
@@ -103,7 +105,7 @@ function charts(live, past, [, seconds, period]) {
       chart({
         title: "A second",
         ...time,
-        series: [line("redelivered", "again_s", "dead"), line("refused", "refused_s", "refused")],
+        series: [line("queued again", "again_s", "dead"), line("refused", "refused_s", "refused")],
         unit: "/s",
       }),
     ),
@@ -140,20 +142,20 @@ function happened(all) {
   const marks = folded(all);
   if (!marks.length) return null;
   const late = marks.slice(-MARKS_MOST);
+  const begun = marks.some(({ kind }) => kind === "start") && "a node has no figures of the time before its start";
+  const note = late.length < marks.length ? `the last ${late.length} of ${marks.length} marks` : "marks in the charts";
   const line = ({ at, kind, words }) => element("li", {}, element("span", { class: `mark ${kind}`, "aria-hidden": "true" }), element("span", { class: "small" }, clock(at * 1000)), " ", element("bdi", {}, words));
-  return card("What happened", { note: late.length < marks.length ? `the last ${late.length} of ${marks.length} marks` : "marks in the charts" }, element("ul", { class: "marks" }, late.map(line)));
+  return card("What happened", { note: [note, begun].filter(Boolean).join("; ") }, element("ul", { class: "marks" }, late.map(line)));
 }
 
 const JOURNALS = { off: "off", ok: "ok", broken: "broken" };
 
 export function nodeTable(nodes) {
-  const quiet = (row, value) =>
-    row.state === "silent" ? element("span", { class: "quiet" }, value) : value;
   const figure = (label, name, words = number, title = null) => ({
     label,
     title,
     isNumber: true,
-    cell: (row) => quiet(row, words(row[name])),
+    cell: (row) => asKnown(row, words(row[name])),
   });
   return table({
     caption: "Nodes of the cluster",
@@ -169,13 +171,13 @@ export function nodeTable(nodes) {
       { label: "state", cell: (row) => [state(row.state, row.why), why(row)] },
       figure("jobs", "jobs", number, "copies that it holds"),
       figure("queued", "queued"),
-      { label: "memory", cell: (row) => quiet(row, share(row.memory, row.maxmemory)) },
+      { label: "memory", cell: (row) => asKnown(row, share(row.memory, row.maxmemory)) },
       figure("clients", "clients"),
       figure("waiting", "waiting", number, "clients that wait for a job"),
       figure("added/s", "added_s", rate),
       figure("delivered/s", "delivered_s", rate),
       figure("commands/s", "commands_s", rate),
-      { label: "journal", cell: (row) => journal(row.journal) },
+      { label: "journal", cell: (row) => asKnown(row, journal(row.journal)) },
       figure("up for", "uptime_s", span),
     ],
     none: "No node is known.",

@@ -39,11 +39,19 @@ export function waiting(put, topic = "it") {
 
 export const empty = (text) => element("p", { class: "empty" }, text);
 
+const byName = (one, other) => nodeName(one).localeCompare(nodeName(other));
+
 // Without the answer of a node nobody knows that there is none.
 export const noneOf = (put, text) => {
-  const missing = Object.keys(put.unreached ?? {});
+  const missing = Object.keys(put.unreached ?? {}).sort(byName);
   return missing.length ? `Not known: no answer from ${missing.map(nodeName).join(", ")}.` : text;
 };
+
+// A figure that lacks what nodes without an answer know, or what was not looked at.
+export const atLeast = (put, many, one) => `${Object.keys(put.unreached ?? {}).length || put.data.is_cut ? "≥" : ""}${count(many, one)}`;
+
+// What a node without an answer was last known to have.
+export const asKnown = (row, value) => (row.state === "silent" ? element("span", { class: "quiet" }, value) : value);
 
 const SIGNS = { good: "✓", note: "·", warn: "▲", bad: "✖" };
 
@@ -106,7 +114,7 @@ export const badge = (text, level = "", title = null) =>
 
 // Nodes that did not answer, and what that means for what follows.
 export function unreached(put, so = () => "What follows is without it.") {
-  const missing = Object.entries(put?.unreached ?? {});
+  const missing = Object.entries(put?.unreached ?? {}).sort(([one], [other]) => byName(one, other));
   if (!missing.length && !put?.error) return null;
   const line = (...words) => element("li", { class: "bad" }, sign("bad"), element("span", {}, words));
   const known = nodes();

@@ -3,10 +3,10 @@
 import { app } from "./app.js";
 import { chart } from "./chart.js";
 import { element } from "./elements.js";
-import { asLast, body, buttons, card, facts, heading, unreached, waiting, where } from "./parts.js";
-import { jobState, jobsLink } from "./jobs.js";
+import { asLast, body, buttons, card, facts, heading, noneOf, unreached, waiting, where } from "./parts.js";
+import { asNode, jobState, jobsLink } from "./jobs.js";
 import { ofJob, ofQueue } from "./operations.js";
-import { limits, paused, takers } from "./queues.js";
+import { deadCount, delayedCount, limits, paused, restoredCount, takers } from "./queues.js";
 import { table } from "./table.js";
 import { clock, fromBase64, inOrAgo, jobLink, named, number, rate, shortJob, span } from "./words.js";
 
@@ -26,7 +26,7 @@ export const queue = {
     const found = put.data.queue;
     if (!found) {
       app.actions = ofQueue(args.b64 ? { name, name_b64: args.b64 } : { name }).filter(({ operation }) => operation === "queues add");
-      return [heading(title, null, ...buttons(app.actions)), unreached(put, asLast), element("p", { class: "empty" }, "No node has a queue of this name.")];
+      return [heading(title, null, ...buttons(app.actions)), unreached(put, asLast), element("p", { class: "empty" }, noneOf(put, "No node has a queue of this name."))];
     }
     app.actions = ofQueue(found);
     return [
@@ -49,9 +49,9 @@ function summary(found) {
       ["in/s", rate(found.in_s)],
       ["out/s", rate(found.out_s)],
       ["leased", number(found.leased)],
-      ["delayed", found.delayed_due_s == null ? number(found.delayed) : `${number(found.delayed)}, the next for ${span(found.delayed_due_s)}`],
-      found.restored ? ["wait after a restart", `${number(found.restored)}, the next for ${span(found.restored_due_s)}`] : null,
-      ["dead", found.dead ? element("a", { href: `#/dead?queue=${encodeURIComponent(found.name)}` }, number(found.dead)) : number(found.dead)],
+      ["delayed", found.delayed_due_s == null ? delayedCount(found) : `${delayedCount(found)}, the next in ${span(found.delayed_due_s)}`],
+      found.restored ? ["wait after a restart", `${restoredCount(found)}, the next in ${span(found.restored_due_s)}`] : null,
+      ["dead", found.dead ? element("a", { href: `#/dead?${new URLSearchParams(found.name_b64 ? { queue_b64: found.name_b64 } : { queue: found.name })}` }, deadCount(found)) : number(found.dead)],
       ["takers", takers(found)],
       found.limits ? ["limits", limits(found)] : null,
       ["where", where(found.where)],
@@ -115,14 +115,15 @@ export function jobTable(caption, jobs, hasBodies) {
   return table({
     caption,
     rows: jobs,
-    rowOf: (job) => ({ key: job.id, title: shortJob(job.id), link: jobLink(job.id), actions: ofJob(job.id, [job.state]) }),
+    rowOf: (job) => ({ key: job.id, title: shortJob(job.id), link: jobLink(job.id), actions: ofJob(job.id, [asNode(job.state), job.state]) }),
     columns: [
       { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },
       { label: "state", cell: (job) => jobState(job.state) },
       { label: "added", isNumber: true, cell: (job) => element("span", { title: clock(job.added_ms) }, inOrAgo(job.added_ms)) },
       { label: "redelivered", isNumber: true, cell: (job) => number(job.deliveries) },
       { label: "given back", isNumber: true, cell: (job) => number(job.nacks) },
-      { label: "redelivered in", isNumber: true, title: "unless it is acknowledged before", cell: (job) => (job.state === "queued" ? "" : span(job.next_s)) },
+      { label: "due", needs: "due_ms", isNumber: true, cell: (job) => element("span", { title: clock(job.due_ms) }, inOrAgo(job.due_ms)) },
+      { label: "redelivered in", isNumber: true, title: "unless it is acknowledged before", cell: (job) => (job.state === "queued" || job.due_ms ? "" : span(job.next_s)) },
       ...(hasBodies ? [{ label: "body", class: "bodies", cell: (job) => body(job) }] : []),
     ],
     none: "None here.",

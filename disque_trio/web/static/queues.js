@@ -48,7 +48,7 @@ function tools(args) {
   const input = (event) => {
     const match = event.target.value;
     clearTimeout(typing);
-    typing = setTimeout(() => amend({ match, page: "" }), TYPING_MS);
+    typing = setTimeout(() => app.route.page === "queues" && amend({ match, page: "" }), TYPING_MS);
   };
   const only = args.only ?? "";
   return element(
@@ -121,8 +121,8 @@ function list({ rows }, args, isPartial) {
         figure("in/s", "in_s", rate, "in"),
         figure("out/s", "out_s", rate, "out"),
         { ...figure("leased", "leased"), needs: "leased" },
-        { ...figure("delayed", "delayed"), needs: "delayed" },
-        { ...figure("restored", "restored", number, null, "wait for the end of RETRY after a restart"), needs: "restored" },
+        { label: "delayed", isNumber: true, needs: "delayed", cell: delayedCount },
+        { label: "restored", isNumber: true, needs: "restored", title: "wait for the end of RETRY after a restart", cell: restoredCount },
         { label: "dead", isNumber: true, cell: dead, needs: "dead" },
         { label: "takers", sort: "waiting", isNumber: true, title: "clients that wait for its jobs", cell: takers },
         { label: "limits", class: "wraps", cell: limits, needs: "limits" },
@@ -140,8 +140,14 @@ const noneLike = ({ match }) => [
 
 const link = (row) => element("a", { href: queueLink(row), tabindex: "-1" }, named(nameWords(row)));
 
-const dead = (row) =>
-  row.dead ? element("span", { class: "warn-text" }, number(row.dead)) : number(row.dead);
+// Each node counts what it will queue: after a fault several may count one job.
+export const delayedCount = (row) => `${row.delayed_is_most ? "≤" : ""}${number(row.delayed)}`;
+
+export const restoredCount = (row) => `${row.restored_is_least ? "≥" : ""}${number(row.restored)}`;
+
+export const deadCount = (row) => `${row.dead_is_least ? "≥" : ""}${number(row.dead)}`;
+
+const dead = (row) => (row.dead ? element("span", { class: "warn-text" }, deadCount(row)) : number(row.dead));
 
 export function takers(row) {
   const isStuck = row.takers === 0 && row.jobs > 0;

@@ -4,9 +4,9 @@ import { app } from "./app.js";
 import { element } from "./elements.js";
 import { jobsLink } from "./jobs.js";
 import { ofJob } from "./operations.js";
-import { card, heading, noneOf, unreached, waiting } from "./parts.js";
+import { atLeast, card, heading, noneOf, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
-import { UNKNOWN, count, jobLink, named, number, shortJob, span } from "./words.js";
+import { UNKNOWN, jobLink, named, number, shortJob, span } from "./words.js";
 
 export const tasks = {
   name: "Tasks",
@@ -21,7 +21,7 @@ export const tasks = {
     const slowest = runningTable(running, noneOf(put, "Nothing runs now."));
     app.rows = [...timesRows, ...app.rows];
     return [
-      heading("Tasks", `${count(rows.length, "task")}, ${count(running.length, "running job")}`, element("a", { href: "#/workers" }, "Workers")),
+      heading("Tasks", `${atLeast(put, rows.length, "task")}, ${atLeast(put, running.length, "running job")}`, element("a", { href: "#/workers" }, "Workers")),
       unreached(put),
       card("Run times", { note: `of jobs that ended in the last ${span(window / 2)} to ${span(window)}` }, times),
       card("Running longest", {}, slowest),
@@ -62,7 +62,7 @@ function timesTable(rows, args, none) {
       took("p50", "p50_s", "half of the runs took no longer"),
       took("p95", "p95_s", "95 % of the runs took no longer"),
       took("p99", "p99_s", "99 % of the runs took no longer"),
-      { label: "running", sort: "running", isNumber: true, cell: (row) => [number(row.running), row.runs && row.longest_s > row.p95_s && element("span", { class: "small" }, `, for ${time(row.longest_s)}`)] },
+      { label: "running", sort: "running", isNumber: true, cell: (row) => [number(row.running), row.runs > 0 && row.longest_s > row.p95_s && element("span", { class: "small" }, `, for ${time(row.longest_s)}`)] },
       figure("workers", "workers", number, "that ran it"),
     ],
     none,

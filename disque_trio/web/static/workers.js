@@ -2,7 +2,7 @@
 
 import { app, nodeName } from "./app.js";
 import { element, shape } from "./elements.js";
-import { badge, card, empty, heading, noneOf, state, unreached, waiting } from "./parts.js";
+import { atLeast, badge, card, empty, heading, noneOf, state, unreached, waiting } from "./parts.js";
 import { offered } from "./operations.js";
 import { table } from "./table.js";
 import { UNKNOWN, bytes, count, jobLink, named, number, rate, shortJob, span } from "./words.js";
@@ -35,7 +35,7 @@ const some = ({ clients, clients_total: total, clients_own: own = 0 }) =>
 const words = (put) => {
   const { workers: list, clients = [] } = put.data;
   const live = list.filter((worker) => worker.state === "live").length;
-  const text = `${count(live, "live worker")}, ${count(clients.length, "client")}`;
+  const text = `${atLeast(put, live, "live worker")}, ${atLeast(put, clients.length, "client")}`;
   return live ? text : noneOf(put, text);
 };
 
@@ -47,7 +47,7 @@ function workerTable(list) {
       key: `worker ${worker.control ?? worker.name}`,
       title: `worker ${worker.name}`,
       link: worker.running[0] ? jobLink(worker.running[0].id) : null,
-      actions: worker.state === "gone" ? [] : offered("workers", { worker: worker.control }, worker.name, [worker.does]),
+      actions: isAway(worker) ? [] : offered("workers", { worker: worker.control }, worker.name, [worker.does]),
     }),
     columns: [
       { label: "worker", class: "names", cell: (worker) => named(worker.name) },
@@ -57,7 +57,7 @@ function workerTable(list) {
       { label: "slots", cell: slots },
       { label: "works on", cell: running },
       { label: "sign of life", isNumber: true, cell: (worker) => (worker.beat_s === null ? UNKNOWN : `${span(worker.beat_s)} ago`) },
-      { label: "taken/s", isNumber: true, cell: (worker) => rate(worker.taken_s) },
+      { label: "taken/s", isNumber: true, cell: (worker) => rate(isAway(worker) ? null : worker.taken_s) },
       { label: "memory", isNumber: true, cell: (worker) => bytes(worker.rss) },
     ],
   });
@@ -66,10 +66,13 @@ function workerTable(list) {
 
 // What it has been told to do, where that is not just to run.
 const doing = ({ does, state: word }) =>
-  does && does !== "running" && word !== "gone" && [" ", badge(does, "warn")];
+  does && does !== "running" && !isAway({ state: word }) && [" ", badge(does, "warn")];
 
-function slots({ busy, slots: all }) {
-  if (typeof all !== "number" || typeof busy !== "number") return UNKNOWN;
+// What it last reported is no news then.
+const isAway = ({ state: word }) => word === "gone" || word === "unknown";
+
+function slots({ busy, slots: all, state: word }) {
+  if (isAway({ state: word }) || typeof all !== "number" || typeof busy !== "number") return UNKNOWN;
   if (all > 12) return `${busy} of ${all}`;
   const dots = Array.from({ length: all }, (_, n) =>
     shape("rect", { class: n < busy ? "part" : "rest", x: n * 7, width: 5, height: 10, rx: 1.5 }),
@@ -83,7 +86,8 @@ function slots({ busy, slots: all }) {
   );
 }
 
-function running({ running: jobs }) {
+function running({ running: jobs, state: word }) {
+  if (isAway({ state: word })) return UNKNOWN;
   if (!jobs.length) return element("span", { class: "quiet" }, "nothing");
   const [{ id, task, since_s: since }] = jobs;
   const others = jobs.length > 1 ? ` and ${jobs.length - 1} more` : "";

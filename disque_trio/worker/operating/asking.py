@@ -86,6 +86,8 @@ class Found(Generic[Item]):
     items: list[Item]
     unreached: dict[str, str]
     """By node: why it has not answered. What only such nodes know is missing."""
+    is_cut: bool = False
+    """May there be more, beyond the limit that was asked for?"""
 
 
 async def at_each(client: Asking, ask: Callable[[Address], Awaitable[list[Item]]]) -> Found[Item]:

@@ -15,6 +15,8 @@ from disque_trio.worker.operating.states import Copy, JobStatus, State, status_o
 from disque_trio.worker.runtime import runtime
 
 _ENDED: Final = "ended-jobs"
+_LOOKED_AT: Final = 50_000
+"""Copies of one node, of which few may fit."""
 MOST_AT_ONCE: Final = 200
 """Ids of one request."""
 
@@ -49,22 +51,17 @@ class Jobs(Operable):
                 is_known = job is not None and (job.ending or "result" in job.more)
                 return [Copy(node=node, job=job)] if job is not None and is_known else []
             unwrap(*await self.client.ask(node, [commands.ping()]))  # it tells what the node can
-            found: list[Copy] = []
-            cursor = 0
-            while len(found) < limit and _ENDED in self.client.nodes.features(node):
-                asked = commands.jscan(cursor, queue=queue, states=("ended",))
-                page = unwrap(*await self.client.ask(node, [asked]))
-                found += [Copy(node=node, job=job) for job in page.items]
-                cursor = page.cursor
-                if not cursor:
-                    break
-            return found
+            if _ENDED not in self.client.nodes.features(node):
+                return []
+            return await self._scan_node(node, limit, cut, queue=queue, states=("ended",))
 
+        cut: list[Address] = []
         found = await at_each(self.client, ask)
         once: dict[str, Copy] = {}
         for copy in sorted(found.items, key=_by_detail, reverse=True):
             once.setdefault(copy.job.id, copy)
-        return Found(sorted(once.values(), key=_latest_first)[:limit], found.unreached)
+        latest = sorted(once.values(), key=_latest_first)
+        return Found(latest[:limit], found.unreached, bool(cut) or len(latest) > limit)
 
     async def status(self, id: str) -> JobStatus:
         """What has become of a job, of all nodes that answer; of one that they no longer have, what
@@ -95,12 +92,16 @@ class Jobs(Operable):
         self, queue: str | None = None, *, reason: str = "", limit: int = 1000
     ) -> Found[Copy]:
         """Dead jobs, those that were added last first: of this queue, and with these words in their
-        reason, if any are given. Of each node `limit` at most are looked at."""
+        reason, if any are given. If there are more than `limit`, it is not known which these are
+        (`Found.is_cut`)."""
 
-        found = await self._scan(limit, queue=queue, states=("dead",))
-        once = {copy.job.id: copy for copy in found.items if reason.lower() in copy.reason.lower()}
+        def fits(copy: Copy) -> bool:
+            return reason.lower() in copy.reason.lower()
+
+        found = await self._scan(limit, fits, queue=queue, states=("dead",))
+        once = {copy.job.id: copy for copy in found.items if fits(copy)}
         jobs = sorted(once.values(), key=lambda copy: -copy.job.ctime)
-        return Found(jobs[:limit], found.unreached)
+        return Found(jobs[:limit], found.unreached, found.is_cut or len(jobs) > limit)
 
     async def listed(
         self,
@@ -113,36 +114,55 @@ class Jobs(Operable):
     ) -> Found[JobStatus]:
         """Jobs that have not ended, those that were added last first: of this queue, in one of
         these states, whose last error has this class, with this text in their body, if any is
-        given. Of each node `limit` at most are looked at."""
+        given. If there are more than `limit`, it is not known which these are (`Found.is_cut`)."""
+        now = runtime().now()
         found = await self._scan(
-            limit, queue=queue, error=error, body=text, states=("queued", "active", "dead")
+            limit,
+            lambda copy: not states or status_of("", Found([copy], {}), now).state in states,
+            queue=queue,
+            error=error,
+            body=text,
+            states=("dead",) if set(states) == {"dead"} else ("queued", "active", "dead"),
         )
         copies: dict[str, list[Copy]] = {}
         for copy in found.items:
             copies.setdefault(copy.job.id, []).append(copy)
-        now = runtime().now()
         # Not by `added_at`, which is in milliseconds: several jobs are added in one.
         latest = sorted(copies.items(), key=lambda each: -each[1][0].job.ctime)
         jobs = [status_of(id, Found(some, {}), now) for id, some in latest]
         chosen = [job for job in jobs if not states or job.state in states]
-        return Found(chosen[:limit], found.unreached)
+        return Found(chosen[:limit], found.unreached, found.is_cut or len(chosen) > limit)
 
-    async def _scan(self, limit: int, **filters: Any) -> Found[Copy]:
-        """The copies that each node has, `limit` of each at most."""
+    async def _scan(self, limit: int, fits: Callable[[Copy], bool], **filters: Any) -> Found[Copy]:
+        """The copies that each node has, until `limit` of it fit."""
+        cut: list[Address] = []
+        found = await at_each(
+            self.client, lambda node: self._scan_node(node, limit, cut, fits, **filters)
+        )
+        return attrs.evolve(found, is_cut=bool(cut))
 
-        async def ask(node: Address) -> list[Copy]:
-            found: list[Copy] = []
-            cursor = 0
-            while len(found) < limit:
-                asked = commands.jscan(cursor, **filters)
-                page = unwrap(*await self.client.ask(node, [asked]))
-                found += [Copy(node=node, job=job) for job in page.items]
-                cursor = page.cursor
-                if not cursor:
-                    break
-            return found
-
-        return await at_each(self.client, ask)
+    async def _scan_node(
+        self,
+        node: Address,
+        limit: int,
+        cut: list[Address],
+        fits: Callable[[Copy], bool] = lambda _copy: True,
+        **filters: Any,
+    ) -> list[Copy]:
+        """Those of one node, which is then in `cut` if it may have more."""
+        found: list[Copy] = []
+        cursor = fitting = 0
+        while fitting < limit and len(found) < max(limit, _LOOKED_AT):
+            asked = commands.jscan(cursor, **filters)
+            page = unwrap(*await self.client.ask(node, [asked]))
+            some = [Copy(node=node, job=job) for job in page.items]
+            found += some
+            fitting += sum(map(fits, some))
+            cursor = page.cursor
+            if not cursor:
+                return found
+        cut.append(node)
+        return found
 
     async def of_each(self, copies: Iterable[Copy], make: Callable[..., Command[int]]) -> int:
         """Ask for each job at one node only, so that it counts once."""

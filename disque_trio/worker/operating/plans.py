@@ -43,9 +43,9 @@ class Outcome:
     """The answers of workers, for programs."""
 
 
-Tell = Callable[[str], None]
-"""Tells how far it is."""
-Run = Callable[[Outcome, Tell], Awaitable[None]]
+Report = Callable[[str], None]
+"""Reports how far it is."""
+Run = Callable[[Outcome, Report], Awaitable[None]]
 """Does it; the outcome has what is done even if it is stopped."""
 
 

@@ -1,6 +1,7 @@
 """Looks after the queues of a cluster (`Admin.queues`)."""
 
-from typing import ClassVar, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -23,13 +24,13 @@ class QueueTotals:
     length: int
     """How many jobs are queued."""
     delayed: int | None
+    """After a fault several nodes may count one job (`is_delayed_most`)."""
     leased: int | None
     """How many jobs workers have."""
     dead: int | None
     """These three are None if only original nodes know the queue."""
     restored: int | None
-    """Copies of jobs that wait for the end of their RETRY after a restart of a node. Each node
-    counts its own."""
+    """Jobs that wait for the end of their RETRY after a restart of a node (`restored_of`)."""
     restored_due_s: float | None
     """Until the first of those is queued; None without any."""
     delayed_due_s: float | None
@@ -42,6 +43,12 @@ class QueueTotals:
     jobs_out: int
     paused: dict[str, str]
     """By node that has paused it: `in`, `out` or `all`."""
+    is_dead_least: bool = False
+    """May more jobs be dead (`dead_of`)?"""
+    is_restored_least: bool = False
+    """May more jobs wait after a restart?"""
+    is_delayed_most: bool = False
+    """May fewer jobs be delayed?"""
     limits: QueueLimits | None = None
     """Those of QUEUE LIMIT; None without any."""
     is_limited: bool = False
@@ -99,15 +106,52 @@ class Queues(Operable):
         return [(str(node), each) for each in replies if isinstance(each, QueueStats)]
 
 
+_COPIES: Final = 3
+"""Of a job, unless its client asks for others."""
+
+
+def dead_of(counts: Iterable[int | None]) -> tuple[int | None, bool]:
+    """How many jobs of a queue are dead, if nodes count so many; and whether there may be more.
+    Each holder of a job counts it, so there are as many as at the node with most of them, unless
+    jobs are held by different nodes."""
+    known = [each for each in counts if each is not None]
+    holding = [each for each in known if each]
+    is_exact = len(holding) <= 1 or (len(holding) <= _COPIES and len(set(holding)) == 1)
+    return max(known, default=None), not is_exact
+
+
+def restored_of(nodes: Sequence[QueueStats | Any]) -> tuple[int | None, bool]:
+    """How many jobs of a queue wait for the end of their RETRY after a restart, by the figures of
+    the nodes; and whether there may be more. A node counts each replica that it has read, also of a
+    job that is queued, delayed or with a worker at another node."""
+    known = [each for each in nodes if each.restored is not None]
+    there = [each.length + (each.leased or 0) + (each.delayed or 0) for each in nodes]
+    elsewhere = {id(each): sum(there) - own for each, own in zip(nodes, there, strict=True)}
+    counts = [(each.restored or 0, elsewhere[id(each)]) for each in known]
+    least = [max(count - others, 0) for count, others in counts]
+    holding = [others for count, others in counts if count]
+    return max(least, default=None), len(holding) > 1 or any(holding)
+
+
+def is_most(counts: Iterable[int | None]) -> bool:
+    """Do several nodes have some of these jobs, so that one job may be counted twice?"""
+    return sum(bool(each) for each in counts) > 1
+
+
 def _totals(name: str, of_nodes: list[tuple[str, QueueStats]]) -> QueueTotals:
     each = [stats for _, stats in of_nodes]
+    dead, is_dead_least = dead_of([one.dead for one in each])
+    restored, is_restored_least = restored_of(each)
     return QueueTotals(
         name=name,
         length=sum(one.length for one in each),
         delayed=_sum([one.delayed for one in each]),
         leased=_sum([one.leased for one in each]),
-        dead=max((one.dead for one in each if one.dead is not None), default=None),
-        restored=_sum([one.restored for one in each]),
+        dead=dead,
+        is_dead_least=is_dead_least,
+        restored=restored,
+        is_restored_least=is_restored_least,
+        is_delayed_most=is_most([one.delayed for one in each]),
         restored_due_s=_first([one.restored_due for one in each]),
         delayed_due_s=_first([one.delayed_due for one in each]),
         next_age_s=max(one.next_age or 0.0 for one in each),

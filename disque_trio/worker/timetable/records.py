@@ -245,13 +245,14 @@ class Timetable:
     async def _of(self, name: str) -> Sequence[Entry]:
         """The records of this name, the one that counts last. Raises `UnknownScheduleError`."""
         check_name(name)
-        found, _ = await self._records()
+        found, unreached = await self._records()
         if name in found:
             return found[name]
         names = ", ".join(printable(each) for each in islice(sorted(found), _NAMED)) or "none"
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise UnknownScheduleError(
             f"no schedule is called {printable(name)}; there are {names}{more}"
+            + (f"; no answer from {', '.join(unreached)}" if unreached else "")
         )
 
     async def counts(self, entry: Entry) -> bool:

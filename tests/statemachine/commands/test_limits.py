@@ -1,6 +1,7 @@
 import pytest
 
-from disque_trio.statemachine.base import OK, Failure, Map, Reply
+from disque_trio.statemachine import limiting
+from disque_trio.statemachine.base import FAIL, OK, PFAIL, Failure, Map, Reply
 from tests.rig import ME, N2, Rig
 from tests.statemachine.commands.informed import fields_of
 
@@ -115,6 +116,18 @@ def test_info_counts_queues_with_limits_and_nodes_that_do_not_know_them() -> Non
     assert found | {
         "limited_queues": "2", "limited_queues_waiting": "1", "nodes_without_limits": "1"
     } == found  # fmt: skip
+
+
+@pytest.mark.parametrize("flag", [PFAIL, FAIL])
+def test_a_lost_node_is_none_that_does_not_know_limits(flag: int) -> None:
+    rig = Rig(peers=1)
+    rig.ask("QUEUE", "LIMIT", "q", "CONCURRENCY", 1)
+    [peer] = [each for each in rig.node.cluster.nodes.values() if each.link]
+    assert limiting.unlimited_nodes(rig.node) == [peer.id]
+
+    peer.flags |= flag
+
+    assert limiting.unlimited_nodes(rig.node) == []
 
 
 def test_qstat_says_that_a_queue_waits_for_its_limits() -> None:

@@ -5,9 +5,10 @@ import trio
 
 from disque_trio.observe.client import Silence
 from disque_trio.observe.operations import OPERATIONS
+from disque_trio.observe.operations.operation import Operation
 from disque_trio.web.api.table import ROUTES
 from disque_trio.web.problems import problem_of
-from disque_trio.worker.operating.plans import SilentNodeError
+from disque_trio.worker.operating.plans import Outcome, Plan, SilentNodeError
 from tests.observe.rig import observed
 from tests.web.api.asking import program
 
@@ -36,6 +37,42 @@ async def test_a_queue_is_paused_and_resumed(nursery: trio.Nursery) -> None:
     assert list((await api.get("/queues/mail"))["queue"]["paused"].values()) == ["in"]
     await api.post("/operations/queues/resume", {"arguments": {"queue": "mail"}})
     assert (await api.get("/queues/mail"))["queue"]["paused"] == {}
+
+
+LEFT_OUT = "n2 is left out: no answer within 1 s"
+SAMPLES = {
+    "id": GONE, "every": 60, "timeout": 1, "concurrency": 1, "address": "127.0.0.1:7711",
+}  # fmt: skip
+"""Arguments that are no text of any kind."""
+
+
+async def test_each_operation_that_leaves_a_node_out_names_it_here_and_in_the_console(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(outcome: Outcome, _report: object) -> None:
+        outcome.says.append("n1: done")
+        await trio.lowlevel.checkpoint()
+
+    async def planned(self: Operation, _client: object, _args: object) -> Plan:
+        await trio.lowlevel.checkpoint()
+        return Plan(target="it", says=["all is done", LEFT_OUT], unasked=[LEFT_OUT], run=run)
+
+    monkeypatch.setattr(Operation, "planned", planned)
+    api = await program(nursery)
+    async with api.here.browser() as browser:
+        for key, each in OPERATIONS.items():
+            needed = [one.name for one in each.arguments if one.is_required]
+            args = {name: SAMPLES.get(name, "x") for name in needed}
+            path = f"/operations/{each.family}/{each.name}"
+            plan = await api.post(path, {"arguments": args, "plan": True})
+            done = await api.post(path, {"arguments": args, "sure": True})
+            assert (plan["unasked"], done["unasked"]) == ([LEFT_OUT], [LEFT_OUT]), key
+            assert (await browser.plan(key, **args))["unasked"] == [LEFT_OUT], key
+            assert (await browser.do(key, **args))["failed"] == [LEFT_OUT], key
+
+    entries = (await api.get("/audit?limit=1000"))["entries"]
+    assert len(entries) == 2 * len(OPERATIONS)
+    assert not any(each["is_ok"] for each in entries)
 
 
 async def test_what_cannot_be_undone_must_be_meant(nursery: trio.Nursery) -> None:

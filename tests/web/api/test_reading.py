@@ -102,6 +102,36 @@ async def test_jobs_come_in_pages_in_the_order_of_adding(nursery: trio.Nursery) 
     assert found == ids
 
 
+async def test_jobs_of_one_millisecond_and_ended_ones_come_in_pages_without_a_gap(
+    nursery: trio.Nursery,
+) -> None:
+    api = await program(nursery)
+    given = {"jobs": [{"queue": "mail", "body": "x", "replicate": 1} for _ in range(60)]}
+    added = await api.post("/jobs", given)
+    ids = [each["id"] for each in added["jobs"]]
+
+    async def listed(state: str) -> list[str]:
+        found, more = [], ""
+        while True:
+            page = await api.get(f"/jobs?limit=7&queue=mail&state={state}{more}")
+            found += [each["id"] for each in page["jobs"]]
+            if page["next"] is None:
+                return found
+            more = f"&cursor={page['next']}"
+
+    assert await listed("queued") == ids
+    every = {"filter": {"queue": "mail"}, "sure": True}
+    assert (await api.post("/operations/jobs/acknowledge", every))["count"] == len(ids)
+    assert sorted(await listed("ended")) == sorted(ids)
+
+
+async def test_a_page_whose_last_job_has_ended_is_continued_from_its_millisecond() -> None:
+    rows = [{"id": id, "added_ms": at, "ended_ms": None} for id, at in (("c", 1), ("a", 2))]
+
+    assert reading._behind(rows, 1, "b") == rows
+    assert reading._behind(rows, 1, "c") == reading._behind(rows, 2, "b") == rows[1:]
+
+
 async def test_jobs_are_searched_as_on_the_page(nursery: trio.Nursery) -> None:
     api = await program(nursery)
     await api.add(body="one")

@@ -29,7 +29,7 @@ DONE = [
     ("flows retry", f"#/flow/{scene.FLOW}", "R"),
     ("flows cancel", "#/flows", "jX"),
     ("nodes leave", "#/cluster", "jL"),
-    ("nodes forget", "#/cluster", "jF"),
+    ("nodes forget", "#/cluster", "jjjF"),
     ("nodes stay", "#/cluster", "jS"),
     ("nodes meet", "#/cluster", "M"),
     ("workers quiet", "#/workers", "jQ"),
@@ -58,7 +58,10 @@ async def test_every_action_tells_its_plan_and_its_outcome(
     fake.plans = {operation: {"says": [f"what {operation} would do"], "token": "t"}}
     if operation == "nodes stay":
         leaving = [{**each, "state": "leaving"} for each in scene.nodes()]
-        fake.topics["cluster"] = lambda args: {**scene.cluster(args), "nodes": leaving}
+        fake.topics = {
+            **fake.topics,
+            "cluster": lambda args: {**scene.cluster(args), "nodes": leaving},
+        }
     await opened(tab, fake, page)
     if operation == "jobs trace":  # the job of this page is at no node, so it has no table
         await tab.has("It is not traced")
@@ -84,6 +87,18 @@ async def test_every_action_tells_its_plan_and_its_outcome(
 
     await tab.has(f"{scene.N1}: out", f"{scene.N3}: not reached")
     assert [said["token"] for said in fake.asked if "token" in said] == ["t"]
+
+
+async def test_a_plan_marks_the_nodes_that_it_leaves_out(tab: Tab, fake: Fake) -> None:
+    line = "n3 is left out: no answer within 1 s"
+    plan = {"says": ["it ends at 2 nodes", line], "unasked": [line], "token": "t"}
+    fake.plans = {"queues resume": plan}
+    await opened(tab, fake, "#/queue/mail", "Oldest (10)")
+
+    await tab.click("h1 ~ .tools button", "Resume")
+
+    await tab.has("it ends at 2 nodes")
+    assert await tab.text(".plan .warn") == line
 
 
 async def test_an_action_shows_its_plan_first_and_then_each_node(tab: Tab, fake: Fake) -> None:

@@ -123,6 +123,13 @@ async def test_the_live_region_speaks_when_the_set_of_findings_changes(
     assert await tab.run(f"{spoken}") == ['queue "orders2": 5 jobs. n2: not heard for 6 s']
 
 
+async def test_the_live_region_speaks_names_as_they_are_shown(tab: Tab, fake: Fake) -> None:
+    telling(fake, 'queue "mail ": 3 jobs', 'queue "\u202e": 5 jobs')
+    await opened(tab, fake, "", "3 jobs")
+
+    assert await tab.text("#said") == 'queue "mail␣": 3 jobs. queue "\\u202e": 5 jobs'
+
+
 async def test_titles_name_the_thing(tab: Tab, fake: Fake) -> None:
     titles = [await tab.run("document.title") async for _ in each_page(tab, fake)]
 

@@ -1,4 +1,5 @@
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -56,7 +57,7 @@ async def test_every_page_has_its_heading_and_names_for_all_that_can_be_used(
 
 
 async def test_the_overview_tells_what_is_wrong_first(tab: Tab, fake: Fake) -> None:
-    await opened(tab, fake, "", "n3: no answer for 12 s", "2 of 3 nodes answer")
+    await opened(tab, fake, "", "n3: no answer for 12 s", "2 of 3 nodes answer", "1 d 1 h")
 
     assert await tab.run("document.querySelector('.findings li').className") == "bad"
     assert await tab.text("#said") == (
@@ -274,6 +275,65 @@ async def test_what_no_node_answers_is_not_absent(tab: Tab, fake: Fake) -> None:
         assert absent not in await tab.text("main")
 
 
+async def test_what_lacks_a_node_is_no_whole(tab: Tab, fake: Fake) -> None:
+    fake.unreached = {scene.N3: "no answer within 1 s"}
+    none = {"total": 0, "seen": 0, "is_cut": False, "queues": [], "groups": [], "more": 0}
+    fake.topics = {
+        **fake.topics,
+        "dead": lambda _args: none,
+        "jobs": lambda _args: {"jobs": [], "is_cut": False},
+        "later": lambda _args: {"delayed": [], "delayed_total": 0, "schedules": []},
+        "queue": lambda args: {**scene.queue(args), "queue": None},
+    }
+
+    for page, absent in (
+        ("dead", "No job is dead"),
+        ("jobs", "No job fits"),
+        ("later", "No job is delayed"),
+        ("queue/gone", "No node has a queue"),
+    ):
+        await opened(tab, fake, f"#/{page}", "Not known: no answer from n3.")
+        assert absent not in await tab.text("main")
+    await opened(tab, fake, "#/later", "≥0 delayed jobs")
+
+
+async def test_a_name_that_is_no_text_keeps_its_bytes_in_every_link(tab: Tab, fake: Fake) -> None:
+    row = {
+        **scene.queue({"name": "x", "bodies": False})["queue"],
+        "name": "\\xff",
+        "name_b64": "/w==",
+        "dead": 2,
+    }
+    facts = {"queue": "\\xff", "queue_b64": "/w=="}
+    job = scene.job({"id": scene.JOB})
+    fake.topics = {
+        **fake.topics,
+        "queue": lambda args: {**scene.queue(args), "queue": row},
+        "job": lambda _args: {**job, "facts": {**job["facts"], **facts}},
+    }
+
+    await opened(tab, fake, "#/queue?b64=%2Fw%3D%3D", "\\xff")
+    links = "[...document.querySelectorAll('main a')].map((a) => a.getAttribute('href'))"
+    assert "#/dead?queue_b64=%2Fw%3D%3D" in await tab.run(links)
+    await opened(tab, fake, "#/dead?queue_b64=%2Fw%3D%3D", "only \\xff")
+    assert fake.subscribed()["dead"] == {"queue_b64": "/w=="}
+    await opened(tab, fake, f"#/job/{scene.JOB}", "\\xff")
+    assert "#/queue?b64=%2Fw%3D%3D" in await tab.run(links)
+    assert "queue b64" not in await tab.text("main")
+    await tab.press("u")
+    await tab.until("location.hash === '#/queue?b64=%2Fw%3D%3D'")
+
+
+async def test_clocks_are_compared_with_each_other_and_not_with_the_consoles(
+    tab: Tab, fake: Fake
+) -> None:
+    clocks = {scene.N1: 90_000, scene.N2: 90_003, scene.N3: 180_003}
+    nodes = [{**each, "state": "up", "clock_ms": clocks[each["node"]]} for each in scene.nodes()]
+    fake.topics = {**fake.topics, "cluster": lambda args: {**scene.cluster(args), "nodes": nodes}}
+
+    await opened(tab, fake, "#/cluster", "−3 ms", "0 ms", "▲ +1 min 30 s")
+
+
 async def test_without_an_answer_each_node_is_named_once(tab: Tab, fake: Fake) -> None:
     why = "not heard for 21 s: no answer within 1 s"
     silent = [each | {"state": "silent", "why": why} for each in scene.nodes()]
@@ -291,6 +351,35 @@ async def test_without_an_answer_each_node_is_named_once(tab: Tab, fake: Fake) -
             f"from {name}: {why}" for name in ("n1", "n2", "n3")
         ]
         assert "no node could do it" not in await tab.text("main")
+
+
+async def test_jobs_of_a_task_without_runs_are_counted_as_they_are(tab: Tab, fake: Fake) -> None:
+    [slow, *_] = scene.tasks({})["tasks"]
+    first = {**slow, "runs": 0, "running": 2, "longest_s": 60.0, "p95_s": None}
+    fake.topics = {**fake.topics, "tasks": lambda args: {**scene.tasks(args), "tasks": [first]}}
+
+    await opened(tab, fake, "#/tasks", "Run times")
+
+    cell = "document.querySelector('tbody [data-label=running]').textContent"
+    assert await tab.run(cell) == "2"
+
+
+async def test_a_chart_has_what_nodes_kept_of_the_time_when_nobody_looked(
+    tab: Tab, fake: Fake
+) -> None:
+    now = time.time()
+    seen = [now - 200, now - 199, now - 1, now]
+    live = {name: [5.0] * 4 for name in ("added_s", "delivered_s", "acked_s", "queued")}
+    fake.topics = {
+        **fake.topics,
+        "overview": lambda args: {**scene.overview(args), "series": {"at": seen, **live}},
+    }
+
+    await opened(tab, fake, "", "Queued")
+
+    await tab.until("(document.querySelector('path.line.queued')?.getAttribute('d') ?? '')")
+    chart = "[...document.querySelectorAll('.plot path.line.queued')].at(-1).getAttribute('d')"
+    await tab.until(f"({chart}.match(/M/g) ?? []).length === 1")
 
 
 async def test_a_first_run_that_is_long_makes_its_task_the_slowest(tab: Tab, fake: Fake) -> None:
