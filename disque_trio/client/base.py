@@ -69,12 +69,13 @@ class ClusterClient:
     def _patience(self, address: Address, asked: Sequence[Command[Any]]) -> float:
         """How long replies of this node to these commands may take; `math.inf` is for ever."""
         is_replaceable = self.nodes.is_replaceable(address)
-        late_s = min(LATE_S if is_replaceable else LATE_ALONE_S, self.patience_s)
         longest = 0.0
         for each in asked:
-            patience_s = late_s if each.wait_s else self.patience_s
+            patience_s = self.patience_s
             if each.patience_s and is_replaceable:
                 patience_s = each.patience_s
+            elif each.wait_s:
+                patience_s = min(LATE_S if is_replaceable else LATE_ALONE_S, patience_s)
             longest = max(longest, each.wait_s + patience_s)
         return longest
 

@@ -81,11 +81,12 @@ class BlockingClient(ClusterClient):
             result: Result = self._run_in_parts(command, first)
             return result
         attempts = self._attempts(command, first, began := time.monotonic())
+        asked = command
         for address in attempts:
             with attempts:
-                asked = command.after(time.monotonic() - began)
                 (reply,) = self._ask(address, [asked])
                 return asked.result(reply)
+            asked = command.after(time.monotonic() - began)
         raise AssertionError("a loop over nodes ends by an error")
 
     def _run_in_parts(self, command: LongWait[Result], first: Address | None) -> Result:

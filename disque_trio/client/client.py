@@ -91,11 +91,12 @@ class Client(ClusterClient):
             result: Result = await self._run_in_parts(command, first)
             return result
         attempts = self._attempts(command, first, began := anyio.current_time())
+        asked = command
         for address in attempts:
             with attempts:
-                asked = command.after(anyio.current_time() - began)
                 (reply,) = await self._ask(address, [asked])
                 return asked.result(reply)
+            asked = command.after(anyio.current_time() - began)
         raise AssertionError("a loop over nodes ends by an error")
 
     async def _run_in_parts(self, command: LongWait[Result], first: Address | None) -> Result:

@@ -5,7 +5,7 @@ by its id; WORKING, NACK and RELEASE of a delivered job also send its token.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Literal, TypeVar
 
 import attrs
@@ -132,20 +132,28 @@ def getjob(
     wait = None if timeout == 0 else milliseconds(timeout)
     asked, plain, features = _before_from(count, wait, with_meta, is_tied, is_held)
     behind = (b"FROM", *behind_from(map(word, queues)))
-
-    def for_wait(wait_s: float) -> Command[list[Job]]:
-        options = {"with_meta": with_meta, "is_tied": is_tied, "is_held": is_held}
-        return getjob(*queues, count=count, timeout=wait_s, **options)
-
+    again = partial(_getjob_again, queues, count, with_meta, is_tied, is_held)
     command = Command(
         (*asked, *behind),
         replies.jobs,
         wait_s=span(timeout),
         features=features,
         plain=(*plain, *behind),
-        for_wait=for_wait,
+        for_wait=again if wait else None,
     )
-    return command if command.wait_s <= PART_S else LongWait.of(command, for_wait)
+    return command if command.wait_s <= PART_S else LongWait.of(command, again)
+
+
+def _getjob_again(
+    queues: Sequence[Text],
+    count: int,
+    with_meta: bool,
+    is_tied: bool,
+    is_held: bool,
+    wait_s: float,
+) -> Command[list[Job]]:
+    options = {"with_meta": with_meta, "is_tied": is_tied, "is_held": is_held}
+    return getjob(*queues, count=count, timeout=wait_s, **options)
 
 
 @lru_cache(maxsize=1 << 8)
