@@ -27,6 +27,7 @@ PIPELINES: Final = 4
 """Clients in a turn, `PIPELINE` requests each."""
 MANY: Final = 200
 """Jobs in a GETJOB or ACKJOB of many."""
+GROUPS: Final = 10_000
 HERE: Final = ("ADDJOB", "q", "ten bytes!", "0")
 COPIES: Final = ("ADDJOB", "q", "ten bytes!", "10000", "REPLICATE", "3")
 _ID: Final = re.compile(rb"D-[0-9a-f]{8}-.{24}-[0-9a-f]{4}")
@@ -93,9 +94,13 @@ def _plain(*words: str, pipeline: int = 1, jobs: int = 0, journal: bool = False)
     return run
 
 
-def _getjob(pipeline: int) -> "_Run":
+def _getjob(pipeline: int, *limit: str) -> "_Run":
+    """GETJOB of a queue, which may have a limit that allows all."""
+
     def run(meter: Meter, count: int) -> None:
         cluster = Cluster()
+        if limit:
+            cluster.serve(0, [[request("QUEUE", "LIMIT", "q", *limit)]])
         _fill(cluster, count)
         turns = turns_of([request("GETJOB", "FROM", "q")] * count, pipeline)
         with meter:
@@ -103,6 +108,27 @@ def _getjob(pipeline: int) -> "_Run":
         assert len(_ids(cluster)) == count
 
     return run
+
+
+def _unique(meter: Meter, count: int) -> None:
+    """Each job has a key of its own."""
+    cluster = Cluster()
+    turns = turns_of([request(*HERE, "UNIQUE", f"key-{number}") for number in range(count)])
+    with meter:
+        cluster.serve(0, turns)
+    _check(cluster)
+
+
+def _of_groups(meter: Meter, count: int) -> None:
+    """GETJOB of a queue with a job of each of many groups."""
+    cluster = Cluster()
+    adds = [request(*HERE, "GROUP", f"group-{number}") for number in range(GROUPS)]
+    cluster.serve(0, turns_of(adds, PIPELINE))
+    cluster.sent(0)
+    turns = turns_of([request("GETJOB", "FROM", "q")] * count)
+    with meter:
+        cluster.serve(0, turns)
+    assert len(_ids(cluster)) == count
 
 
 def _about_jobs(*words: str, at_once: int = 1, pipeline: int = 1, nodes: int = 1) -> "_Run":
@@ -338,7 +364,11 @@ CASES: Final = (
     Case("ping-16", "PING, pipeline 16", 640, _plain("PING", pipeline=PIPELINE)),
     Case("add", "ADDJOB", 320, _plain(*HERE)),
     Case("add-16", "ADDJOB, pipeline 16", 640, _plain(*HERE, pipeline=PIPELINE)),
+    Case("add-group", "ADDJOB GROUP", 320, _plain(*HERE, "GROUP", "g")),
+    Case("add-unique", "ADDJOB UNIQUE", 320, _unique),
     Case("get", "GETJOB", 320, _getjob(1)),
+    Case("get-groups", f"GETJOB, a queue of {GROUPS:,} groups", 320, _of_groups),
+    Case("get-limit", "GETJOB, CONCURRENCY", 320, _getjob(1, "CONCURRENCY", "1000")),
     Case("get-16", "GETJOB, pipeline 16", 640, _getjob(PIPELINE)),
     Case("get-200", "GETJOB COUNT 200, a job", 800, _getjobs),
     Case("ack", "ACKJOB", 320, _about_jobs("ACKJOB")),
