@@ -25,8 +25,10 @@ def asked(pair: Cluster, *words: str, status: int = 0) -> str:
 
 
 def told(pair: Cluster, *words: str, status: int = 0) -> Any:
-    """The same as JSON."""
-    return json.loads(asked(pair, *words, "--json", status=status))
+    """The same as JSON, without standard error."""
+    ended = ran(*words, "--json", "--url", url(pair[1]))
+    assert ended.status == status, ended.said
+    return json.loads(ended.output)
 
 
 def call(pair: Cluster, *words: str | bytes) -> Any:
@@ -69,7 +71,9 @@ def test_a_job_is_shown_with_what_each_node_knows(pair: Cluster, queue: str) -> 
 def test_a_job_that_nobody_has_is_told_so(pair: Cluster) -> None:
     said = asked(pair, "jobs", "show", NOBODY, status=1)
 
-    assert said == f"disque-trio jobs: no node has job {NOBODY}: it has ended, or was never added\n"
+    assert said == (
+        f"disque-trio jobs: no node that answers has job {NOBODY}: it has ended, or was never added\n"
+    )
     said = asked(pair, "jobs", "acknowledge", NOBODY, status=1)
     assert said == (
         f"disque-trio jobs: no node that answers has {NOBODY}: it has ended, or was never added\n"
@@ -95,9 +99,10 @@ def test_a_job_that_has_ended_is_shown_and_listed(pair: Cluster, queue: str) -> 
     assert [each["task"] for each in listed] == ["shop.note"] * 3
     head, *lines = asked(pair, "jobs", "ended", "--queue", queue, "--limit", "1").splitlines()
     assert head.split() == ["ID", "QUEUE", "TASK", "ENDED", "OUTCOME", "BY", "ERROR"]
-    [line] = lines
+    [line, more] = lines
     assert line.split()[0] == jobs[2]
     assert "no use" in line
+    assert more == "disque-trio jobs ended: there may be more than these: --limit"
 
 
 def test_the_way_of_a_job_is_told_by_all_nodes(pair: Cluster, queue: str) -> None:
@@ -342,6 +347,6 @@ def test_a_silent_node_is_named_by_its_name(fleet: Fleet, queue: str) -> None:
     name, port = named[0].id[:8], named[0].port
     named[0].kill()
 
-    said = asked(named, "queues", "list")
+    said = asked(named, "queues", "list", status=3)
 
     assert f"what {name} (127.0.0.1:{port}) knows is missing: " in said
