@@ -71,13 +71,10 @@ def test_a_job_is_shown_with_what_each_node_knows(pair: Cluster, queue: str) -> 
 def test_a_job_that_nobody_has_is_told_so(pair: Cluster) -> None:
     said = asked(pair, "jobs", "show", NOBODY, status=1)
 
-    assert said == (
-        f"disque-trio jobs: no node that answers has job {NOBODY}: it has ended, or was never added\n"
-    )
+    nobody = "it has ended, or was never added\n"
+    assert said == f"disque-trio jobs: no node that answers has job {NOBODY}: {nobody}"
     said = asked(pair, "jobs", "acknowledge", NOBODY, status=1)
-    assert said == (
-        f"disque-trio jobs: no node that answers has {NOBODY}: it has ended, or was never added\n"
-    )
+    assert said == f"disque-trio jobs: no node that answers has {NOBODY}: {nobody}"
 
 
 def test_a_job_that_has_ended_is_shown_and_listed(pair: Cluster, queue: str) -> None:

@@ -45,7 +45,9 @@ REPORT: Final = Report(
     why="it answers", node="127.0.0.1:7711", queues=["mail"], slots=10, busy=1, held=2,
     unsettled=3, stuck=4, ended=5, answered_s=0.5, lag_s=0.25, rss_bytes=1 << 20, up_s=60.0,
     jobs=[RunningJob(id="D-1", task="mail.send", queue="mail", age_s=1.5, lease_s=9.0)],
-    tasks=[TaskTimes(task="mail.send", failures=1, seconds=0.75, buckets={-4: 2, 4: 1}, longest=0.5)],
+    tasks=[
+        TaskTimes(task="mail.send", failures=1, seconds=0.75, buckets={-4: 2, 4: 1}, longest=0.5),
+    ],
 )  # fmt: skip
 
 
