@@ -70,7 +70,7 @@ class Command(Generic[Result]):
     def after(self, waited_s: float) -> "Command[Result]":
         """What to ask the next node when others have not answered for so long: no more than what is
         left of the wait."""
-        if self.for_wait is None or waited_s < _NOTICED_S or self.wait_s == math.inf:
+        if self.for_wait is None or self.wait_s in (0, math.inf) or waited_s < _NOTICED_S:
             return self
         return self.for_wait(max(self.wait_s - waited_s, _NOTICED_S))
 
@@ -99,10 +99,10 @@ class LongWait(Command[Result]):
     """The command in one."""
 
     @classmethod
-    def of(cls, whole: Command[Result], for_wait: Callable[[float], Command[Result]]) -> Self:
+    def of(cls, whole: Command[Result]) -> Self:
         """The command in parts."""
         fields: dict[str, Any] = {each: getattr(whole, each) for each in attrs.fields_dict(Command)}
-        return cls(**fields | {"for_wait": for_wait}, whole=whole)
+        return cls(**fields, whole=whole)
 
     def part(self, waited_s: float) -> Command[Result]:
         """What to ask next after so much of the wait."""

@@ -132,16 +132,15 @@ def getjob(
     wait = None if timeout == 0 else milliseconds(timeout)
     asked, plain, features = _before_from(count, wait, with_meta, is_tied, is_held)
     behind = (b"FROM", *behind_from(map(word, queues)))
-    again = partial(_getjob_again, queues, count, with_meta, is_tied, is_held)
     command = Command(
         (*asked, *behind),
         replies.jobs,
         wait_s=span(timeout),
         features=features,
         plain=(*plain, *behind),
-        for_wait=again if wait else None,
+        for_wait=partial(_getjob_again, queues, count, with_meta, is_tied, is_held),
     )
-    return command if command.wait_s <= PART_S else LongWait.of(command, again)
+    return command if command.wait_s <= PART_S else LongWait.of(command)
 
 
 def _getjob_again(

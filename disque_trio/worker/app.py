@@ -354,8 +354,8 @@ class App(Generic[State]):
 
     @property
     def queues(self) -> list[str]:
-        """The queues of all tasks and consumers, by name; and those that belong to queues with
-        limits (`limit`)."""
+        """The queues of all tasks and consumers, by name. A queue with limits (`limit`) has another
+        one beside it, for coordinators of flows and collectors of batches."""
         queues = {task.definition.options.queue for task in self.tasks.values()}
         queues |= self._consumers.keys()
         return sorted(queues | {queue_of_looks(each, self.limits) for each in queues})

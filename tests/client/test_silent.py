@@ -263,6 +263,8 @@ def test_the_next_node_is_asked_for_what_is_left_of_a_wait() -> None:
         assert [whole.after(waited).wait_s for waited in (0, 3, 10)] == [8, 5, 0.1]
     forever = commands.waitjob(ID)
     assert forever.after(3) is forever
+    for at_once in (commands.getjob("q", timeout=0), commands.waitjob("D-1", timeout=0)):
+        assert at_once.after(3) is at_once
 
 
 @pytest.mark.parametrize("kind", KINDS)

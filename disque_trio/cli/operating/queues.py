@@ -72,8 +72,8 @@ async def _list(admin: Admin, options: List) -> int:
 def _row(queue: QueueTotals, names: Names) -> list[object]:
     """In the order of the heads."""
     counts = (queue.delayed, queue.leased, queue.dead, queue.restored)
-    signs = ("≤" * queue.is_delayed_most, "", "≥" * queue.is_dead_least,
-             "≥" * queue.is_restored_least)  # fmt: skip
+    delayed, dead = "≤" * queue.is_delayed_most, "≥" * queue.is_dead_least
+    signs = (delayed, "", dead, "≥" * queue.is_restored_least)
     figures: list[object] = [
         "?" if each is None else f"{sign}{each}" for each, sign in zip(counts, signs, strict=True)
     ]

@@ -62,7 +62,7 @@ class Names:
     known: Mapping[str, str]
     """By address."""
     ids: Mapping[str, str] = attrs.Factory(dict)
-    """The same."""
+    """The ids of the nodes, by address."""
 
     def __call__(self, node: Address | str) -> str:
         """The name of this one; its address if no node knows it."""

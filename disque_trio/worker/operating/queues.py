@@ -113,7 +113,7 @@ _COPIES: Final = 3
 def dead_of(counts: Iterable[int | None]) -> tuple[int | None, bool]:
     """How many jobs of a queue are dead, if nodes count so many; and whether there may be more.
     Each holder of a job counts it, so there are as many as at the node with most of them, unless
-    jobs are held by different nodes."""
+    jobs are held by different nodes. Equal counts of a few nodes are regarded as the same jobs."""
     known = [each for each in counts if each is not None]
     holding = [each for each in known if each]
     is_exact = len(holding) <= 1 or (len(holding) <= _COPIES and len(set(holding)) == 1)
@@ -124,12 +124,14 @@ def restored_of(nodes: Sequence[QueueStats | Any]) -> tuple[int | None, bool]:
     """How many jobs of a queue wait for the end of their RETRY after a restart, by the figures of
     the nodes; and whether there may be more. A node counts each replica that it has read, also of a
     job that is queued, delayed or with a worker at another node."""
-    known = [each for each in nodes if each.restored is not None]
     there = [each.length + (each.leased or 0) + (each.delayed or 0) for each in nodes]
-    elsewhere = {id(each): sum(there) - own for each, own in zip(nodes, there, strict=True)}
-    counts = [(each.restored or 0, elsewhere[id(each)]) for each in known]
-    least = [max(count - others, 0) for count, others in counts]
-    holding = [others for count, others in counts if count]
+    counts = [
+        (each.restored, sum(there) - own)
+        for each, own in zip(nodes, there, strict=True)
+        if each.restored is not None
+    ]
+    least = [max(count - elsewhere, 0) for count, elsewhere in counts]
+    holding = [elsewhere for count, elsewhere in counts if count]
     return max(least, default=None), len(holding) > 1 or any(holding)
 
 
