@@ -26,6 +26,7 @@ _ROUNDED: Final[Millis] = 1010
 """Tolerance of the remaining life: messages and journals have it in whole seconds, and of several
 copies in a batch it is not known which one was taken."""
 _LATE: Final[Millis] = 10
+NO_GROUP: Final = -1
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
@@ -58,8 +59,12 @@ def priority_of(job: Job) -> int:
 
 
 def group_of(job: Job) -> int:
-    """The CRC-32 of its GROUP, as the first record has it; −1 without one."""
-    return numbers(job.first_record).get("group", -1) if "group=" in job.first_record else -1
+    """The CRC-32 of its GROUP, as the first record has it; `NO_GROUP` without one."""
+    return (
+        numbers(job.first_record).get("group", NO_GROUP)
+        if "group=" in job.first_record
+        else NO_GROUP
+    )
 
 
 def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:

@@ -8,8 +8,9 @@ This is a rule of each node alone, so it is judged under all faults.
 from collections import deque
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.copy_options import group_of, priority_of
-from disque_trio.sim.checkers.records import Copy, Job, Queueing, Turns
+from disque_trio.sim.checkers.copy_options import NO_GROUP, group_of, priority_of
+from disque_trio.sim.checkers.records import NEVER, Copy, Job, Queueing, Turns
+from disque_trio.sim.checkers.silence import is_unanswered_since_start, may_be_unlinked
 from disque_trio.tracing.rows import Row
 
 
@@ -35,6 +36,9 @@ def on_taken(case: Case, row: Row, job: Job) -> None:
     if turns is None:
         return
     group = group_of(job)
+    if row.kind == "give" and group == NO_GROUP and _may_pass_over(case, row):
+        turns.served.clear()
+        return
     last = turns.served.get(group, 0)
     table = case.table(row.node)
     for other, waiting in turns.waiting.items():
@@ -47,6 +51,17 @@ def on_taken(case: Case, row: Row, job: Job) -> None:
             detail = f"its group was served before, and since then not that of {waiting[0][1]}"
             case.violate("S37", detail, job.id, row.node)
     turns.served[group] = turns.begin()
+
+
+def _may_pass_over(case: Case, row: Row) -> bool:
+    """May the receiver have a new link, on which it has not announced yet that it reads jobs with
+    groups? The giver passes over those until then, and who is next is not known any longer."""
+    ponged = case.ponged.get((row.node, row.peer), NEVER)
+    return (
+        case.world.is_separated(row.node, row.peer, ponged, row.time)
+        or may_be_unlinked(case, row.node, row.peer)
+        or is_unanswered_since_start(case, row.node, row.peer)
+    )
 
 
 def _turns(case: Case, row: Row, job: Job) -> Turns | None:
