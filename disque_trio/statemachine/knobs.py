@@ -36,6 +36,9 @@ class Knobs:
     request_least: int = knob(5, 1, "jobs", "that another node is asked for at least")
     demands: int = knob(100_000, 1, "queues", "for which waiting clients of others are known")
     credit: Millis = knob(50, 1, "ms", "for which a node that asked may be sent more jobs")
+    queues_in_want: int = knob(
+        1024, 16, "queues", "up to which GETJOB creates one though memory is short"
+    )
     announced_queues: int = knob(500, 1, "queues", "named in one announcement")
     purging_looks: int = knob(500, 1, "jobs", "in one pass of PURGE, REDRIVE and others")
     enqueuing_looks: int = knob(2000, 8, "jobs", "in one pass of ENQUEUE QUEUE")

@@ -10,6 +10,7 @@ from disque_trio.statemachine.base import ACTIVE, NULL_ARRAY, OK, PENDING, Failu
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job, make_id
+from disque_trio.statemachine.knobs import Knobs
 from disque_trio.statemachine.memory import DUMMY_BYTES
 from disque_trio.statemachine.messages import NeedJobs, Pause, SetAck, YourJobs
 from disque_trio.statemachine.pressure import MAX_EVICTIONS, OOM, WANT, level
@@ -163,8 +164,19 @@ def test_a_lower_limit_is_seen_to_at_once() -> None:
 # What names alone would cost.
 
 
-def test_short_of_memory_a_wait_creates_no_queue() -> None:
+def test_short_of_memory_a_few_queues_may_be_waited_for() -> None:
+    """The jobs that fill the node may be queued at another: a client here asks for them."""
     rig = squeezed(2)
+
+    rig.request("GETJOB", "FROM", "unknown")
+
+    assert b"unknown" in rig.node.queues
+    assert not rig.replies()
+
+
+def test_short_of_memory_a_wait_creates_no_queue_beyond_those() -> None:
+    rig = squeezed(2)
+    rig.node.knobs = Knobs(queues_in_want=1)
 
     assert rig.ask("GETJOB", "FROM", "unknown") == OOM
     assert rig.ask("GETJOB", "NOHANG", "FROM", "unknown") == OOM
@@ -174,6 +186,7 @@ def test_short_of_memory_a_wait_creates_no_queue() -> None:
 
 def test_in_want_jobs_are_handed_out_whatever_other_queues_are_named() -> None:
     rig = squeezed(2)
+    rig.node.knobs = Knobs(queues_in_want=1)
 
     reply = rig.ask("GETJOB", "FROM", "unknown", "large")
 

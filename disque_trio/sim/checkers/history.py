@@ -279,11 +279,13 @@ def _drop_quietly(_case: Case, _row: Row, _job: Job, _copy: Copy) -> None:
 
 
 def _drop_collected(_case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """Note which nodes had an unacknowledged copy."""
+    """Note which nodes had an unacknowledged copy. One that is down counts if the list of this
+    node may lack it."""
     job.may_delete[row.node] = "collected"
     if not copy.is_dummy:
+        off_list = job.off_list.get(row.node, ())
         for other in job.copies.values():
-            if not other.is_acked and not other.is_offline:
+            if not other.is_acked and (not other.is_offline or other.node in off_list):
                 job.collected_over[other.node] = None
 
 

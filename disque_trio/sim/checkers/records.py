@@ -382,6 +382,8 @@ class Job:
     requeued: int = 0  # other than by NACKs, and after the first time
     listed: dict[str, dict[str, Micros]] = attrs.Factory(dict)
     """By node: which holders it knows, and since when."""
+    off_list: dict[str, list[str]] = attrs.Factory(dict)
+    """By node: holders that the list it has restored from disk may lack."""
     perhaps_listed: dict[str, list[str]] = attrs.Factory(dict)
     """Holders named to a node while a disk error may have prevented it from recording them, or
     before it loaded its copy from disk."""

@@ -22,9 +22,12 @@ _OF_LINK: Final = {
     "bandwidth": "bandwidth",
 }
 _OF_CLOCK: Final = {"drift": "drift_ppm", "wall-offset": "wall_offset"}
-_OPTIONS: Final = ("replicate", "delay", "retry", "ttl", "maxlen")
+_OPTIONS: Final = ("replicate", "delay", "ttl", "maxlen")
 _EXTENSIONS: Final = ("priority", "backoff")
 """Likewise, drawn only where a scenario has them."""
+_DEFAULT_RETRY: Final = 0.1
+"""Share of the runs that may leave RETRY out. Its default, 5 minutes, outlasts the faults: no job is
+queued again among them, and the run takes several times as long."""
 
 
 def thinned(scenario: Scenario, rng: random.Random) -> Scenario:
@@ -35,7 +38,10 @@ def thinned(scenario: Scenario, rng: random.Random) -> Scenario:
     producers = [each for each in scenario.producers if each.family not in out]
     consumers = [each for each in scenario.consumers if each.family not in out]
     if swarm.options:
-        producers = [attrs.evolve(each, job=_plainer(each.job, p, rng)) for each in producers]
+        options = (*_OPTIONS, "retry") if rng.random() < _DEFAULT_RETRY else _OPTIONS
+        producers = [
+            attrs.evolve(each, job=_plainer(each.job, options, p, rng)) for each in producers
+        ]
     if swarm.acks:
         consumers = [attrs.evolve(each, ack=_fewer(each.ack, p, rng)) for each in consumers]
     return attrs.evolve(
@@ -64,9 +70,9 @@ def _quieter(link: LinkSpec, out: Sequence[str]) -> LinkSpec:
     return link
 
 
-def _plainer(job: JobSpec, p: float, rng: random.Random) -> JobSpec:
-    """Without some of the options of ADDJOB."""
-    left_out: dict[str, Any] = {name: DEFAULT for name in _OPTIONS if rng.random() >= p}
+def _plainer(job: JobSpec, options: Sequence[str], p: float, rng: random.Random) -> JobSpec:
+    """Without some of these options of ADDJOB, and of the extensions."""
+    left_out: dict[str, Any] = {name: DEFAULT for name in options if rng.random() >= p}
     for name in _EXTENSIONS:
         if getattr(job, name) != DEFAULT and rng.random() >= p:
             left_out[name] = DEFAULT

@@ -78,8 +78,11 @@ class GetOptions:
 def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """Jobs from the queues, at once or when there are some."""
     options, queues = _asked(args)
-    if node.memory.held > node.memory.hard:
+    if node.memory.held > node.memory.hard and (
+        len(node.queues) + len(queues) > node.knobs.queues_in_want
+    ):
         # The queues that exist, if memory is short: a client could create any number of empty ones.
+        # A few may be created, so that a node full of replicas asks for the jobs of other nodes.
         known = tuple(name for name in queues if name in node.queues)
         if len(known) < len(queues) and not any(len(node.queues[name]) for name in known):
             raise CommandError(pressure.OUT_OF_MEMORY)
