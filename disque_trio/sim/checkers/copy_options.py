@@ -85,6 +85,7 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     # What is left of a delay when repair makes a copy, and a creation stamp moved on by the rest.
     if current["delay"] > rounded(first["delay"]):
         _report(case, row, f"delay={current['delay']}, the first record {first['delay']}")
+    job.moved_on[row.node] = current["made"]
     if _due_stamp(current) != _due_stamp(first):
         _report(case, row, f"made={current['made']}, the first record {first['made']}")
 

@@ -226,7 +226,7 @@ def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
     if len(shown) > abs(count) or len(dict.fromkeys(shown)) < len(shown):
         yield f"shows {counted(len(shown), 'job')} for a count of {count}, or one of them twice"
     # Groups take turns within a priority. From the other end the order is that of age.
-    of_all = [(_place(case, job), _group(case, job) if count > 0 else 0) for job in shown]
+    of_all = [(_place(case, row.node, job), _group(case, job) if count > 0 else 0) for job in shown]
     last = {group: place for place, group in of_all}
     ranks = [(place[0], 0, "") for place, _ in of_all]
     for places in (ranks, *([each for each, group in of_all if group == one] for one in last)):
@@ -236,7 +236,7 @@ def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
             yield f"shows jobs in the wrong order: {' '.join(shown)}"
             break
     for job in always:
-        place, group = _place(case, job), _group(case, job) if count > 0 else 0
+        place, group = _place(case, row.node, job), _group(case, job) if count > 0 else 0
         is_before = group in last and (place < last[group]) != (count < 0)
         is_before |= count > 0 and bool(shown) and place[0] < ranks[-1][0]
         if job not in shown and (len(shown) < abs(count) or is_before):
@@ -249,9 +249,11 @@ def _group(case: Case, job_id: str) -> int:
     return copy_options.group_of(case.job(job_id))
 
 
-def _place(case: Case, job_id: str) -> tuple[int, int, str]:
-    first = numbers(case.job(job_id).first_record)
-    return -first.get("priority", 0), first.get("made", 0), job_id
+def _place(case: Case, node: str, job_id: str) -> tuple[int, int, str]:
+    """By the creation stamp that the node has: repair moves it on."""
+    job = case.job(job_id)
+    made = job.moved_on.get(node) or numbers(job.first_record).get("made", 0)
+    return -copy_options.priority_of(job), made, job_id
 
 
 def _judge_body(job: Job, body: str) -> Iterator[str]:

@@ -72,6 +72,8 @@ class Turns:
     longer wait."""
     served: dict[int, int] = attrs.Factory(dict)
     """By group: the event of its last turn."""
+    perhaps_served: dict[int, int] = attrs.Factory(dict)
+    """The same, with turns that it may have had."""
 
     def begin(self) -> int:
         """The number of the next event."""
@@ -382,6 +384,8 @@ class Job:
     requeued: int = 0  # other than by NACKs, and after the first time
     listed: dict[str, dict[str, Micros]] = attrs.Factory(dict)
     """By node: which holders it knows, and since when."""
+    moved_on: dict[str, int] = attrs.Factory(dict)
+    """By node: the creation stamp of its copy, if that differs from the first record's."""
     off_list: dict[str, list[str]] = attrs.Factory(dict)
     """By node: holders that the list it has restored from disk may lack."""
     perhaps_listed: dict[str, list[str]] = attrs.Factory(dict)

@@ -24,9 +24,9 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_leave(case: Case, row: Row, job: Job) -> None:
-    """If it had expired when its turn came, its group has had that."""
+    """If it had expired when its turn came, its group has had that; not if its timer was first."""
     if row.cause == "dropped" and (turns := _turns(case, row, job)) is not None:
-        turns.served[group_of(job)] = turns.begin()
+        turns.perhaps_served[group_of(job)] = turns.begin()
 
 
 def on_taken(case: Case, row: Row, job: Job) -> None:
@@ -38,6 +38,7 @@ def on_taken(case: Case, row: Row, job: Job) -> None:
     group = group_of(job)
     if row.kind == "give" and group == NO_GROUP and _may_pass_over(case, row):
         turns.served.clear()
+        turns.perhaps_served.clear()
         return
     last = turns.served.get(group, 0)
     table = case.table(row.node)
@@ -47,10 +48,10 @@ def on_taken(case: Case, row: Row, job: Job) -> None:
         if other == group or not waiting:
             continue
         case.check("S37")
-        if max(waiting[0][0], turns.served.get(other, 0)) < last:
+        if max(waiting[0][0], turns.perhaps_served.get(other, 0)) < last:
             detail = f"its group was served before, and since then not that of {waiting[0][1]}"
             case.violate("S37", detail, job.id, row.node)
-    turns.served[group] = turns.begin()
+    turns.served[group] = turns.perhaps_served[group] = turns.begin()
 
 
 def _may_pass_over(case: Case, row: Row) -> bool:
