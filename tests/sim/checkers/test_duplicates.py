@@ -209,6 +209,28 @@ def test_d3c_the_ack_was_collected_over_an_unlisted_copy() -> None:
     assert trace.verdict().duplicates == {"D3c": 1}
 
 
+@pytest.mark.parametrize(("listed_at", "cause"), [(2, "D3c"), (1, "DX")])
+def test_d3c_a_kill_had_shortened_the_list_of_the_collector(listed_at: float, cause: str) -> None:
+    """everything, seed 5: the record of the list was not written yet, and another node was down."""
+    trace = Trace(config=(("appendonly", "yes"),))
+    trace.add(0, to=())
+    trace.send(0, "repljob", "n1", "n3", detail=f"jobs={JOB} holders=n3")
+    trace.row(0.002, "hold", "n3", job=JOB, cause="repljob")
+    trace.serve(0.1)
+    trace.send(listed_at, "repljob", "n1", "n3", detail=f"jobs={JOB} holders=n1,n3 no-reply")
+    trace.row(2.003, "crash", "n3", cause="kill")
+    trace.row(3, "crash", "n1", cause="power")
+    trace.row(4, "start", "n3", cause="loaded")
+    trace.row(4, "hold", "n3", job=JOB, cause="loaded")
+    trace.ack(5, "n3")
+    trace.collect(5.1, "n3")
+    trace.row(6, "start", "n1", cause="loaded")
+    trace.row(6, "hold", "n1", job=JOB, cause="loaded")
+    again(trace, 14, "n1")
+
+    assert trace.verdict().duplicates == {cause: 1}
+
+
 def test_d4_both_sides_queued_it() -> None:
     trace = behind_a_cut()
     again(trace, 10)

@@ -348,3 +348,20 @@ def test_an_acknowledged_job_of_a_journal_has_no_body(
 
     wrong = [each for each in problems(trace) if "body" in each]
     assert bool(wrong) != is_right
+
+
+@pytest.mark.parametrize("is_moved_on", [False, True])
+def test_a_repaired_copy_stands_where_its_delay_was_over(*, is_moved_on: bool) -> None:
+    """everything, seed 75: repair sends the rest of the delay, and moves the creation stamp on."""
+    delayed, between = RECORD.replace("delay=0", "delay=2000").format(5), RECORD.format(10**9)
+    trace = Trace()
+    trace.add(0, to=(), record=delayed)
+    trace.add(1, OTHER, node="n2", to=(), record=between)
+    record = RECORD.format(2 * 10**9 + 5) if is_moved_on else delayed
+    trace.send(3, "repljob", "n1", "n2", detail=f"jobs={JOB} holders=n1")
+    trace.row(3.002, "hold", "n2", job=JOB, cause="repljob", detail=record)
+    trace.row(3.002, "queue", "n2", job=JOB, cause="import")
+    ask(trace, 4, "qpeek", f"{OTHER}:7 {JOB}:7", "5", node="n2")
+
+    wrong = [each for each in problems(trace) if "order" in each]
+    assert bool(wrong) != is_moved_on
