@@ -400,7 +400,7 @@ def _count_loss(case: Case, job: Job, copy: Copy) -> None:
         case.mark("ack.destroyed")
     if not copy.is_dummy:
         job.destroyed += 1
-        job.lost_on[copy.node] = None
+        job.lost_on[copy.node] = case.now
         job.losses["crash"] = None
         case.mark("copy.destroyed")
 

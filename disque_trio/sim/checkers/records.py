@@ -296,8 +296,8 @@ class Job:
     copies: dict[str, Copy] = attrs.Factory(dict)
     destroyed: int = 0
     """Copies that faults have destroyed since the job was created, and that were not re-created."""
-    lost_on: dict[str, None] = attrs.Factory(dict)
-    """The nodes that held them, whether re-created or not."""
+    lost_on: dict[str, Micros] = attrs.Factory(dict)
+    """Where, whether re-created or not, and when last."""
     state: State = ALIVE
     """The greatest value that any node has known, and since when."""
     state_since: Micros = NEVER

@@ -6,7 +6,7 @@ from disque_trio.sim.checkers.cluster_liveness import is_whole
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.obligations import SECOND
-from disque_trio.sim.checkers.records import NEVER, Job
+from disque_trio.sim.checkers.records import Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
@@ -100,8 +100,12 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
 
 def _lacks_it_unnoticed(case: Case, job: Job, node: str) -> bool:
     """Has it lost its copy and kept its name, so that the holders take it for one of them?"""
-    is_renamed = case.world.has_new_name(node, job.created_at or NEVER)
-    return node in job.lost_on and node not in job.copies and not is_renamed
+    lost_at = job.lost_on.get(node)
+    return (
+        lost_at is not None
+        and node not in job.copies
+        and not case.world.has_new_name(node, lost_at)
+    )
 
 
 def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:

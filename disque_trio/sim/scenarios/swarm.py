@@ -26,8 +26,8 @@ _OPTIONS: Final = ("replicate", "delay", "ttl", "maxlen")
 _EXTENSIONS: Final = ("priority", "backoff")
 """Likewise, drawn only where a scenario has them."""
 _DEFAULT_RETRY: Final = 0.1
-"""Share of the runs that may leave RETRY out. Its default, 5 minutes, outlasts the faults: no job is
-queued again among them, and the run takes several times as long."""
+"""Share of the runs that may leave RETRY out. Its default, 5 minutes, outlasts the faults: no job
+is queued again among them, and the run takes several times as long."""
 
 
 def thinned(scenario: Scenario, rng: random.Random) -> Scenario:

@@ -261,3 +261,22 @@ def test_the_original_s_journal_counts_a_delay_by_the_creator_s_clock_which_diff
 )
 def test_no_other_delay_may_be_cut_short(trace: Trace) -> None:
     assert "S6" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(("cause", "due"), [("empty", []), ("fresh", ["L7"])])
+def test_a_node_with_a_new_name_that_comes_back_with_it_is_not_noticed(
+    cause: str, due: list[str]
+) -> None:
+    """everything, seed 62: its second loss counts, and not the name it had at the first."""
+    trace = Trace(nodes=4, config=(("replica-repair-after", "1"),), consumers=())
+    trace.add(0, to=("n2", "n3", "n4"), options="replicate=4 retry=900 ttl=3600")
+    trace.row(1, "crash", "n4", cause="kill")
+    trace.row(1.5, "start", "n4", cause="fresh")
+    trace.copy(2, "n1", "n4")
+    trace.row(4, "crash", "n4", cause="kill")
+    trace.row(4.5, "start", "n4", cause=cause)
+    trace.row(5, "crash", "n2", cause="kill")
+    trace.row(5, "remove", "n2")
+    trace.heal(6, core="n1,n3,n4")
+
+    assert [each for each in broken(trace.verdict(end=800)) if each == "L7"] == due
