@@ -252,7 +252,12 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
     """May it wait for a node outside the core, for another that does, or for a name that nobody has
     any more? A dummy asks everybody."""
     world = case.world
-    listed = {peer: None for node in job.copies for peer in job.listed.get(node, ())}
+    listed = {
+        peer: None
+        for lists in (job.listed, job.perhaps_listed)
+        for node in job.copies
+        for peer in lists.get(node, ())
+    }
     holders = {job.origin: None, **job.copies, **job.not_held, **job.sent_to, **listed}
     asked = world.nodes if copy.is_dummy else holders
     if _has_not_waited(job) and len(job.sent_to) < _replicas_of(job) - 1:

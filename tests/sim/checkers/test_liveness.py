@@ -324,6 +324,23 @@ def test_acknowledged_jobs_are_collected() -> None:
     assert verdict.metrics.collection.longest == 11_001_000
 
 
+@pytest.mark.parametrize(("core", "due"), [("n1,n3", []), ("n1,n2,n3", ["L3"])])
+def test_a_list_from_the_disk_may_name_a_node_outside_of_the_core(
+    core: str, due: list[str]
+) -> None:
+    """all-limits, seed 5."""
+    trace = Trace(config=(("appendonly", "yes"),))
+    trace.add(0, to=(), options="replicate=1 retry=10 ttl=3600")
+    trace.send(1, "repljob", "n3", "n1", detail=f"jobs={JOB} holders=n1,n2 no-reply")
+    trace.row(3, "crash", "n1", cause="kill")
+    trace.row(4, "start", "n1", cause="loaded")
+    trace.row(4, "hold", "n1", job=JOB, cause="loaded")
+    trace.heal(20, core=core)
+    trace.ack(21)
+
+    assert [each for each in broken(trace.verdict(end=400)) if each == "L3"] == due
+
+
 def test_they_may_not_stay_for_ever() -> None:
     assert broken(acknowledged().verdict(end=21 + COLLECTION + 2)) == ["L3"]
 
