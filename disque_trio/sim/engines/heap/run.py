@@ -84,11 +84,13 @@ class Run:
         engine, recorder = self.engine, self.recorder
         recorder.keep_back()
         try:
+            flushed = engine.now
             for until in self.parts():
-                while engine.now + TELL < until:
-                    engine.run(engine.now + TELL)
-                    recorder.flush()
-                engine.run(until)
+                while engine.now < until:
+                    engine.run(min(flushed + TELL, until))
+                    if engine.now >= flushed + TELL:
+                        recorder.flush()
+                        flushed = engine.now
         finally:
             recorder.flush()
         return self.outcome()
