@@ -185,13 +185,14 @@ class Options:
     queue: str = option(kinds.NAME, "the queue", "default", "`default`", is_of_steps=True)
     delay: float = option(
         kinds.DELAY,
-        "when the job is enqueued: seconds from now, or a `timedelta`; at most ten years "
+        "enqueue the job after this time: seconds, or a `timedelta`; at most ten years "
         "([long delays](#long-delays))",
         0,
         is_of_steps=True,
     )
     at: datetime | None = option(
-        kinds.or_none(kinds.DATETIME), "the same as a time with a time zone, in place of `delay`"
+        kinds.or_none(kinds.DATETIME),
+        "in place of `delay`: enqueue the job at this `datetime`, which has a time zone",
     )
     priority: int | None = option(
         kinds.or_none(kinds.whole(_PRIORITY.least, _PRIORITY.most)),
@@ -239,7 +240,7 @@ class Options:
     )
     maxlen: int | None = option(
         kinds.or_none(kinds.whole()),
-        "refuse the job if its queue has this many jobs on the node",
+        "reject the job (`QueueFullError`) if its queue has this many jobs on the node",
         is_of_steps=True,
     )
     unique: str | bool | None = option(
@@ -249,24 +250,24 @@ class Options:
     )
     unique_for: Literal["until-done"] | float = option(
         kinds.unique_for(_KEEP.most),
-        "the key is taken until the job has ended, and for this many seconds after",
+        "the key is taken until the job has ended, and this many seconds longer",
         "until-done",
         "`until-done`",
     )
     on_conflict: Conflict = option(
         kinds.one_of(*get_args(Conflict)),
-        "what to do if a job has the key ([unique jobs](#unique-jobs))",
+        "what `enqueue` does if another job has the key ([unique jobs](#unique-jobs))",
         "return",
         "`return`",
     )
     result_ttl: int | None = option(
         kinds.or_none(kinds.whole(1, _KEEP.most)),
-        "return the result to any process with the id of the job, and keep it for this many "
-        "seconds ([results](worker-results.md))",
+        "nodes keep the result for this many seconds, for any process that has the id of the job "
+        "([results](worker-results.md))",
     )
     key: str | None = option(
         kinds.or_none(kinds.TEXT),
-        "the key of the job itself, also if it is added again",
+        "identifies the job (`job.key`), also if it is added twice",
         shown="a new UUID",
     )
     headers: Mapping[str, Any] = option(
@@ -278,8 +279,8 @@ class Options:
     )
     repeat: bool = option(
         kinds.FLAG,
-        "add the job again, with the same key, if the node's reply was lost or "
-        "a node is lost ([lost nodes](#lost-replies-and-lost-nodes))",
+        "add the job again, with the same key, if a reply or a node is lost "
+        "([lost nodes](#lost-replies-and-lost-nodes))",
         True,
     )
     is_ttl_named: bool = True
@@ -382,16 +383,20 @@ class Definition:
 
     name: str = option(
         kinds.TEXT,
-        "the name of the task in bodies: producers and workers have to agree on it",
+        "the name of the task in bodies; must be the same in producers and workers",
         attrs.NOTHING,
         "module and name of the function",
     )
     aliases: tuple[str, ...] = option(
-        kinds.NAMES, "earlier names, which enqueued jobs may have", (), "", _names
+        kinds.NAMES,
+        "earlier names of the task, which jobs in queues may still have",
+        (),
+        "",
+        _names,
     )
     timeout: float | None = option(
         kinds.or_none(kinds.SECONDS),
-        "a run that takes longer is cancelled and has failed; time that a `def` waits for a free "
+        "a longer run is cancelled and has failed; the time for which a `def` waits for a free "
         "thread or process does not count",
     )
     retry: Policy | Decide = option(
@@ -408,8 +413,8 @@ class Definition:
     )
     max_crashes: int = option(
         kinds.whole(1),
-        "after this number of runs that killed or blocked the worker while the job ran alone, the "
-        "job is dead",
+        "the job is dead after this many runs that killed or blocked the worker while the job ran "
+        "alone ([dying workers](#when-a-worker-dies))",
         MAX_CRASHES,
     )
     is_bound: bool = False
