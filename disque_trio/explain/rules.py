@@ -233,7 +233,7 @@ def remarks(request: JobRequest, facts: Facts) -> Iterator[str]:
         yield f"NOREPL after {_seconds(request.timeout)} without them; a replica may remain (D12)"
     if request.delay:
         yield f"it is delivered {_seconds(request.delay)} after ADDJOB, not earlier (S6)"
-    yield f"it expires after {request.ttl:,} s, done or not (TTL)"
+    yield f"it expires after {request.ttl:,} s, acknowledged or not (TTL)"
     yield from _of_retry(request, facts)
     if limit := request.extensions.limit:
         deliveries = counted(limit, "delivery", "deliveries")

@@ -272,7 +272,7 @@ FAMILIES: Final = (
     # Jobs.
     _counter("jobs_added", "Jobs that clients added at this node and that have their replicas.",
              lambda f: f.node.tally.all_added()),
-    _counter("jobs_queued", "How often jobs entered a queue of this node, and why.",
+    _counter("jobs_queued", "How often jobs entered a queue of this node, by reason.",
              lambda f: _by(f.node.tally.all_queued()), "cause"),
     _counter("jobs_delivered", "Deliveries of jobs to clients.",
              lambda f: f.node.tally.delivered),
@@ -280,21 +280,21 @@ FAMILIES: Final = (
              lambda f: f.node.tally.postponed),
     _counter("jobs_nacked", "NACK: jobs that workers returned as failed.",
              lambda f: f.node.tally.nacked),
-    _counter("jobs_acked", "Jobs whose acknowledgement was received here, from a client (ackjob),"
-             " from another node (setack) and so on.",
+    _counter("jobs_acked", "Acknowledgements received, by message: from clients (ackjob), from"
+             " other nodes (setack) and so on.",
              lambda f: _by(f.node.tally.acked), "by"),
-    _counter("jobs_given", "Jobs that were moved to other nodes; those that came are queued with"
-             " the cause import.", lambda f: f.node.tally.transferred),
-    _counter("jobs_dropped", "Records of jobs that have gone without being collected as"
-             " acknowledged, and why.", lambda f: _by(f.node.tally.dropped), "cause"),
-    _counter("copies", "Copies: sent here by other nodes (taken), made by other nodes of jobs added"
-             " here (confirmed), made in place of lost ones (repaired).", _copies, "kind"),
-    _gauge("jobs_held", "Records of jobs: all that this node has a copy of, acknowledged ones"
-           " included.", lambda f: len(f.node.jobs)),
-    _gauge("jobs", "Jobs at this node, by state; restored: waiting for the end of RETRY after a"
-           " restart; elsewhere: copies of what other nodes have queued or delivered, jobs with"
-           " RETRY 0 that were delivered, jobs held back by their key. Each holder counts its own"
-           " copy.",
+    _counter("jobs_given", "Jobs moved to other nodes. Jobs moved here count in"
+             " disque_jobs_queued_total with the cause import.",
+             lambda f: f.node.tally.transferred),
+    _counter("jobs_dropped", "Replicas dropped without an acknowledgement, by reason.",
+             lambda f: _by(f.node.tally.dropped), "cause"),
+    _counter("copies", "Replicas: sent here by other nodes (taken); of jobs added here, confirmed"
+             " by other nodes (confirmed); re-created after a loss (repaired).", _copies, "kind"),
+    _gauge("jobs_held", "Replicas at this node, including those of acknowledged jobs.",
+           lambda f: len(f.node.jobs)),
+    _gauge("jobs", "Jobs at this node, by state. restored: wait for RETRY after a restart."
+           " elsewhere: queued or delivered by another node, delivered with RETRY 0, or waiting"
+           " for their key. Each holder counts its own replica.",
            _jobs, "state"),
     _gauge("restored_first_due_seconds",
            "Seconds until the first restored job is enqueued; 0 without any.",
@@ -302,8 +302,8 @@ FAMILIES: Final = (
     _gauge("delayed_first_due_seconds",
            "Seconds until the first delayed job is enqueued; 0 without any.",
            lambda f: _first_due(f.node, f.node.delayed)),
-    _gauge("jobs_expired_while_down", "Jobs of the append-only file that had expired when it was"
-           " read.", lambda f: f.node.stats.expired_while_down),
+    _gauge("jobs_expired_while_down", "Jobs in the append-only file that had expired when the node"
+           " read it.", lambda f: f.node.stats.expired_while_down),
     _gauge("jobs_under_replicated", "Jobs with fewer replicas than requested; one of their"
            " holders counts each.",
            lambda f: f.node.repair.reported),
@@ -312,25 +312,25 @@ FAMILIES: Final = (
     _gauge("queues_paused", "Queues that are paused.", lambda f: f.sums.paused),
     _gauge("queues_behind", "Queues whose next job has waited for a minute, and for which no client"
            " waits.", lambda f: f.sums.behind),
-    _gauge("queues_limited", "Queues with limits, in the whole cluster.",
+    _gauge("queues_limited", "Queues of the whole cluster that have limits.",
            lambda f: len(limiting.limited(f.node))),
     _gauge("queues_at_limits", "Queues of this node for which clients wait only because of the"
            " limits.", lambda f: f.sums.at_limits),
-    _gauge("peers_without_limits", "Other nodes that do not know limits, and deliver without them;"
-           " 0 if no queue has limits.", _unlimited_nodes),
-    _gauge("queue_head_age_max_seconds", "How long the next job of a queue has waited, of the queue"
-           " where that is longest.", lambda f: f.sums.head_age / 1000),
-    Family("disque_queue_wait_seconds", HISTOGRAM, "From when a job is due for the first time to"
-           " each of its deliveries, of one delivery in 16; by the clocks of the node that added it"
-           " and of this one.", lambda f: f.node.tally.wait),
+    _gauge("peers_without_limits", "Other nodes that do not support limits, and ignore them; 0 if"
+           " no queue has limits.", _unlimited_nodes),
+    _gauge("queue_head_age_max_seconds", "The longest time that the next job of any queue has"
+           " waited.", lambda f: f.sums.head_age / 1000),
+    Family("disque_queue_wait_seconds", HISTOGRAM, "Time from when a job is first due to each of"
+           " its deliveries; a sample of one delivery in 16. Compares the clock of the node that"
+           " added the job with that of this node.", lambda f: f.node.tally.wait),
     Family("disque_replication_seconds", HISTOGRAM, "How long an ADDJOB waits for its replicas.",
            lambda f: f.node.tally.copying),
     # Commands and clients.
-    _counter("command_calls", "Commands that were carried out.", _commands, "command"),
-    _counter("command_seconds", "The time that they took.", _command_seconds, "command"),
-    _counter("error_replies", "Replies that are errors, by their first word.", _errors, "code"),
-    _gauge("last_refusal_timestamp_seconds", "When the last request was refused with NOREPL, OOM,"
-           " MISCONF, DUPLICATEID, LOADING, LEAVING, PAUSED or MAXLEN, in Unix seconds.",
+    _counter("command_calls", "Commands executed.", _commands, "command"),
+    _counter("command_seconds", "Time spent executing commands.", _command_seconds, "command"),
+    _counter("error_replies", "Error replies, by code (the first word).", _errors, "code"),
+    _gauge("last_refusal_timestamp_seconds", "When the last request was refused with this code, in"
+           " Unix seconds: NOREPL, OOM, MISCONF, DUPLICATEID, LOADING, LEAVING, PAUSED, MAXLEN.",
            _last_refusals, "code"),
     _gauge("clients", "Connected clients: waiting in GETJOB or WAITJOB, or other.", _clients,
            "state"),
@@ -338,47 +338,52 @@ FAMILIES: Final = (
              lambda f: f.node.stats.connections_received),
     _counter("clients_refused", "Connections that were refused or cut off.",
              lambda f: _by(f.node.stats.connections_rejected), "reason"),
-    _counter("wrong_passwords", "AUTH and HELLO with a wrong password.",
+    _counter("wrong_passwords", "AUTH and HELLO requests with a wrong password.",
              lambda f: f.node.stats.wrong_passwords),
     _counter("protocol_errors", "Clients that broke the protocol.",
              lambda f: f.node.stats.protocol_errors),
-    _counter("client_bytes", "Bytes from clients and to clients.", _network, "direction"),
+    _counter("client_bytes", "Bytes received from clients and sent to them.", _network,
+             "direction"),
     # Cluster.
     _gauge("peers", "Other nodes, by the state that this one assigns.", _peers, "state"),
-    _gauge("peer_up", "Is this node reachable? For 100 of the others, by the first 8 digits of"
-           " their IDs.", _peer_up, "peer"),
-    _counter("bus_messages", "Messages from other nodes and to them.", _bus, "direction"),
-    _counter("bus_frames_dropped", "Frames that were dropped because a node does not keep up.",
+    _gauge("peer_up", "1 if the other node is reachable; for at most 100 nodes, by the first 8"
+           " digits of their IDs.", _peer_up, "peer"),
+    _counter("bus_messages", "Messages received from other nodes and sent to them.", _bus,
+             "direction"),
+    _counter("bus_frames_dropped", "Frames dropped because another node does not keep up.",
              lambda f: f.node.stats.frames_dropped),
-    _counter("bus_frames_refused", "Input of other nodes that was dropped.",
+    _counter("bus_frames_refused", "Frames from other nodes that were rejected.",
              lambda f: _by(f.node.stats.frames_refused), "reason"),
     _counter("bus_links_refused", "Links on which one side failed to authenticate.",
              lambda f: _by(f.node.stats.links_refused), "reason"),
     # Memory and disk.
-    _gauge("memory_bytes", "Memory: used in all, the most ever used, used by jobs and queues, and"
-           " maxmemory.", _memory, "kind"),
-    _gauge("memory_level", "0: enough. 1: new jobs are left to other nodes. 2: new jobs are"
-           " refused.", lambda f: pressure.level(f.node)),
-    _counter("evicted_jobs", "Acknowledged jobs that were evicted early for lack of memory.",
+    _gauge("memory_bytes", "Memory: in use (used), the highest use (peak), jobs and queues (jobs),"
+           " maxmemory (limit).", _memory, "kind"),
+    _gauge("memory_level", "0: enough memory. 1: the node leaves new jobs to other nodes. 2: it"
+           " refuses new jobs.", lambda f: pressure.level(f.node)),
+    _counter("evicted_jobs", "Records evicted for lack of memory: acknowledgements, and delivered"
+             " jobs with RETRY 0.",
              lambda f: f.node.memory.evicted),
     _gauge("journal_enabled", "1 if there is an append-only file.",
            lambda f: f.vitals.journal.state != "off"),
-    _gauge("journal_healthy", "Could it be written the last time, and is it the file that was"
-           " opened?", lambda f: f.vitals.journal.last_write_ok
+    _gauge("journal_healthy", "1 if the last write to the append-only file succeeded and the file"
+           " is still in its place.", lambda f: f.vitals.journal.last_write_ok
            and f.vitals.journal.file_status == "ok"),
-    _gauge("journal_bytes", "Its size.", lambda f: f.vitals.journal.size),
-    _gauge("journal_unwritten_bytes", "Records that wait to be written.",
+    _gauge("journal_bytes", "Size of the append-only file.", lambda f: f.vitals.journal.size),
+    _gauge("journal_unwritten_bytes", "Bytes of records that wait to be written to the append-only"
+           " file.",
            lambda f: f.vitals.journal.unwritten),
-    _counter("journal_delayed_syncs", "Writes that waited for a sync of more than two seconds.",
+    _counter("journal_delayed_syncs", "Writes to the append-only file that waited for a sync"
+             " longer than two seconds.",
              lambda f: f.vitals.journal.delayed_syncs),
-    _gauge("loading_ratio", "How much of the append-only file is loaded.", _loaded),
+    _gauge("loading_ratio", "Loaded part of the append-only file, from 0 to 1.", _loaded),
     # The process.
     _gauge("ready", "1 if /readyz returns 200.", lambda f: f.is_ready),
     _gauge("build_info", "Version, Python and form. The value is always 1.",
            _build, "version", "python", "form"),
-    Family("process_cpu_seconds_total", COUNTER, "Processor time.",
+    Family("process_cpu_seconds_total", COUNTER, "Processor time of the process.",
            lambda f: f.vitals.cpu_user + f.vitals.cpu_system),
-    Family("process_resident_memory_bytes", GAUGE, "Resident memory.",
+    Family("process_resident_memory_bytes", GAUGE, "Resident size of the process.",
            lambda f: f.vitals.rss_bytes),
     Family("process_start_time_seconds", GAUGE, "When the node started, in Unix seconds.",
            _started),

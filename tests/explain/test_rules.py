@@ -93,7 +93,7 @@ def test_what_always_holds_is_said_of_each_option() -> None:
         "3 nodes hold it before ADDJOB returns",
         "NOREPL after 0.5 s without them; a replica may remain (D12)",
         "it is delivered 600 s after ADDJOB, not earlier (S6)",
-        "it expires after 3,600 s, done or not (TTL)",
+        "it expires after 3,600 s, acknowledged or not (TTL)",
         "a worker has 300 s; then, or if it dies, the job is redelivered",
         "after 5 deliveries without an ACKJOB it is dead, and kept (S26)",
         "its first NACK delays it by 15 s; each further one doubles that",

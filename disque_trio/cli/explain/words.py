@@ -114,5 +114,6 @@ def _show_agreement(console: Console, report: Report) -> None:
         each = max(line.tried.runs for line in report.lines if line.tried)
         console.print(
             f"[green]rules and trials agree[/] in {counted(runs, 'run')}, {each:,} of each fault; "
-            f"what no run shows happens in at most {min(3 / each, 1):.2%} of such runs (95 %)"
+            "an event that no run shows has a rate of at most "
+            f"{min(3 / each, 1):.2%} per run (95 %)"
         )
