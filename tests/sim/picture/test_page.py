@@ -239,7 +239,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_a_browser_draws_the_duplicate(tmp_path: Path) -> None:
     dom = in_browser(split_brain(), tmp_path, "")
 
-    assert "D2: the ack was on the far side of a cut" in dom
+    assert "D2: the acknowledgement was on the other side of a partition" in dom
     assert ">FAIL<" in dom
     assert dom.count('class="node ') == 3
     assert "c2 has J1 in hand, from n2" in dom
