@@ -22,39 +22,41 @@ from disque_trio.worker.options import Options as JobSettings
 _HEADER: Final = """\
 # Commands
 
-This page is the reference of every command: its arguments, options, replies and examples. `make
-docs` writes it from the command table (`disque_trio/statemachine/commands/table.py`) and the pages
-in `disque_trio/manual/`.
+This page is the reference of all commands of a node: arguments, options, replies and examples.
+`make docs` writes it from the command table (`disque_trio/statemachine/commands/table.py`) and the
+pages in `disque_trio/manual/`.
 
 A request is a RESP array of bulk strings, or a line of words separated by spaces. In the usage
-lines, upper-case words are typed as they are, in upper or lower case. Lower-case words stand for a
+lines, upper-case words are keywords, in upper or lower case. Lower-case words stand for a
 value, brackets enclose optional parts, and `a|b` is a choice. Options may come in any order. Queue
-names and bodies are any bytes. Numbers are signed 64-bit integers; an empty word is 0, but an error
-in options of ours.
+names and bodies are any bytes. Numbers are signed 64-bit integers. *Ours* marks options that the
+original Disque server does not have. For these, an empty word in place of a number is an error; for
+all others it is 0.
 
 | reply | meaning |
 |---|---|
 | `+text` | a simple string: `+OK`, a job's id, a pause state |
 | `:n` | a number: a count, or seconds |
 | `$...` | a bulk string; `$-1` is null: no such job |
-| `*...` | an array; `*-1` is null: no job came in time, no such queue |
+| `*...` | an array; `*-1` is null: no job in time, no such queue |
 | `-CODE text` | an error |
 
 | code | when |
 |---|---|
 | `ERR` | the request is invalid |
-| `BADID` | a word is no job id; the command has no effect on the other jobs either |
+| `BADID` | a word is not a job id; the command has no effect on the other jobs either |
 | `NOJOB` | WORKING on a job that this node does not know |
 | `ACKED` | WORKING on a job that is acknowledged |
 | `TOOLATE` | WORKING on a job that is past half of its TTL |
 | `DEAD` | WORKING on a job that is dead |
-| `LOST` | WORKING with a token, on a job that was given back, or to somebody else, since |
-| `BADTOKEN` | what stands behind the `@` of an id is no token of GETJOB WITHMETA; nothing is done |
-| `NOREPL` | ADDJOB could not make its copies in time, or not learn whether its key is free |
+| `LOST` | WORKING with a token, on a job that was returned, or delivered to another worker, since |
+| `BADTOKEN` | the text after the `@` of an id is not a token of GETJOB WITHMETA; nothing is done |
+| `NOREPL` | ADDJOB: too few replicas in time, or it is unknown whether the key is free |
 | `DUPLICATE` | ADDJOB with IFEXISTS reject: a job has the key; its id and state follow |
-| `MAXLEN`, `PAUSED` | ADDJOB to a queue that is too long, or paused in input |
-| `LEAVING` | GETJOB would wait, and the node is about to leave the cluster |
-| `NOAUTH` | a password is set, and AUTH comes first |
+| `TIMEOUT` | SHOW KEY or CANCEL KEY: other nodes did not answer within five seconds |
+| `MAXLEN`, `PAUSED` | ADDJOB to a queue that is too long, or paused for input |
+| `LEAVING` | GETJOB would wait, but the node is about to leave the cluster |
+| `NOAUTH` | a password is set, and the connection has not authenticated (AUTH) |
 | `DENIED` | the node has no password and serves its own machine only; the text says what to do |
 | `OOM` | there is no memory for ADDJOB, ENQUEUE or NACK; other commands still work |
 | `MISCONF` | the append-only file cannot be written, so commands that change jobs are refused |
@@ -62,12 +64,12 @@ in options of ours.
 | `DUPLICATEID` | another process runs with the ID of this node; the text says what to do |
 | `NOPROTO` | HELLO for a version of the protocol that does not exist |
 | `WRONGPASS` | AUTH for another user than `default`, which is the only one |
-| `EXECABORT` | EXEC after MULTI, which was refused together with everything after it |
+| `EXECABORT` | EXEC after MULTI: there are no transactions; nothing since MULTI was executed |
 
 A job is an array of queue, id and body; with WITHCOUNTERS `nacks` and `additional-deliveries`
-follow, each with its number. QUIT, which is not in the table, is answered `+OK` at any time, and
-closes the connection. The numbers of words below include the command's name. In the examples `$1`
-is the id of the job that was added last, and `…` any text.
+follow, each with its number. QUIT, which is not in the table, is answered with `+OK` at any time,
+and closes the connection. The numbers of words below include the command's name. In the examples
+`$1` is the id of the job that was added last, and `…` any text.
 """
 
 

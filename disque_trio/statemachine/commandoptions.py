@@ -186,13 +186,13 @@ LIMIT: Final = _table(
         most=MOST_LIMIT,
         needs=b"RATE",
         default="1",
-        meaning="up to n jobs are delivered at once after a pause",
+        meaning="up to n jobs are delivered at once after a time without deliveries",
     ),
     Option(
         word=b"LOOSE",
         name="is_loose",
         usage="",
-        meaning="nodes that cannot reach the others use the whole limits, and not only their part",
+        meaning="nodes that cannot reach the others use the whole limits instead of their part",
     ),
     Option(
         word=b"GROUP-CONCURRENCY",
@@ -226,8 +226,8 @@ LIMIT: Final = _table(
         most=MOST_LIMIT,
         needs=b"GROUP-RATE",
         default="1",
-        meaning="up to n jobs of a group are delivered at once after a pause; BURST behind "
-        "GROUP-RATE is the same",
+        meaning="up to n jobs of a group are delivered at once after a time without deliveries; "
+        "BURST behind GROUP-RATE is the same",
     ),
 )
 """Of QUEUE LIMIT."""
@@ -237,7 +237,7 @@ _BUSYLOOP: Final = Option(
     word=b"BUSYLOOP",
     name="is_busy_loop",
     usage="",
-    meaning="all of them in one call, at the end of which the cursor is 0",
+    meaning="return all of them in one call; the next cursor is then 0",
 )
 
 
@@ -319,7 +319,8 @@ JSCAN: Final = _table(
         name="reply",
         usage="id|all|full",
         default="id",
-        meaning="ids, all that SHOW gives, or that with the phase of active jobs as `phase`",
+        meaning="`id`: the ids; `all`: all fields of SHOW; `full`: these and the phase of active "
+        "jobs as `phase`",
     ),
 )
 

@@ -16,11 +16,11 @@ ABSENT: Final = -1
 """The node has no record of the job."""
 
 MEANINGS: Final = {
-    WAIT_REPL: "its ADDJOB waits for copies at other nodes",
+    WAIT_REPL: "added by an ADDJOB that waits for replicas at other nodes",
     ACTIVE: "not in the queue of this node: delayed, delivered, or queued by another holder",
     QUEUED: "in the queue of this node",
-    ACKED: "never to be delivered again; kept until all holders know that",
-    DEAD: "kept, and delivered to nobody until it is redriven",
+    ACKED: "acknowledged: it is never delivered again, and kept until all holders know this",
+    DEAD: "kept, and not delivered before it is redriven",
 }
 
 
@@ -37,12 +37,15 @@ class Transition:
 
 
 TRANSITIONS: Final = (
-    Transition(ABSENT, WAIT_REPL, "lifecycle.register", "ADDJOB that waits for copies"),
+    Transition(ABSENT, WAIT_REPL, "lifecycle.register", "ADDJOB that waits for replicas"),
     Transition(
-        ABSENT, WAIT_REPL, "lifecycle.begin", "ADDJOB without copies to wait for; active at once"
+        ABSENT, WAIT_REPL, "lifecycle.begin", "ADDJOB that waits for no replica; active at once"
     ),
     Transition(
-        ABSENT, QUEUED, "shortcuts.begin_queued", "ADDJOB of a job without copies, delay and key"
+        ABSENT,
+        QUEUED,
+        "shortcuts.begin_queued",
+        "ADDJOB of a job without other replicas, delay and key",
     ),
     Transition(
         ABSENT, ACTIVE, "lifecycle.register", "REPLJOB, YOURJOBS, or a record of the journal"
@@ -54,18 +57,21 @@ TRANSITIONS: Final = (
         "ACKJOB or SETACK of a job that is not here, or a record of the journal",
     ),
     Transition(
-        ABSENT, DEAD, "lifecycle.register", "a copy of a dead job, or a record of the journal"
+        ABSENT, DEAD, "lifecycle.register", "a replica of a dead job, or a record of the journal"
     ),
-    Transition(WAIT_REPL, ACTIVE, "lifecycle.begin", "enough copies are confirmed"),
-    Transition(WAIT_REPL, ACKED, "lifecycle.end", "SETACK: a holder's client was faster"),
+    Transition(WAIT_REPL, ACTIVE, "lifecycle.begin", "enough replicas are confirmed"),
+    Transition(WAIT_REPL, ACKED, "lifecycle.end", "SETACK: a client of another holder was faster"),
     Transition(
-        WAIT_REPL, DEAD, "deadletters._die", "enough copies are confirmed, and JOBSTATE came before"
+        WAIT_REPL,
+        DEAD,
+        "deadletters._die",
+        "enough replicas are confirmed, after a JOBSTATE",
     ),
     Transition(
         WAIT_REPL,
         ABSENT,
         "lifecycle.unregister",
-        "too few copies in time; the copies were handed over; DELJOB",
+        "too few replicas in time; other nodes hold all replicas; DELJOB",
     ),
     Transition(
         ACTIVE,
@@ -75,8 +81,8 @@ TRANSITIONS: Final = (
         " a redrive; an import; the end of the earlier job with its key; the start after a stop",
     ),
     Transition(ACTIVE, ACKED, "lifecycle.end", "ACKJOB, SETACK, PURGE, or the end of its key"),
-    Transition(ACTIVE, ACKED, "lifecycle.finish", "likewise, if no other node has a copy"),
-    Transition(ACTIVE, DEAD, "deadletters._die", "NACK DEAD, a try beyond LIMIT, or JOBSTATE"),
+    Transition(ACTIVE, ACKED, "lifecycle.finish", "the same, if no other node has a replica"),
+    Transition(ACTIVE, DEAD, "deadletters._die", "NACK DEAD, LIMIT is reached, or JOBSTATE"),
     Transition(
         ACTIVE,
         ABSENT,
@@ -90,11 +96,11 @@ TRANSITIONS: Final = (
         ACTIVE,
         "lifecycle.dequeue",
         "another holder queues it (QUEUED), has delivered it (WORKING) or lets it wait"
-        " (POSTPONED); DEQUEUE; before it is acked, dead or gone",
+        " (POSTPONED); DEQUEUE; before it is acked, dead or removed",
     ),
     Transition(ACKED, ABSENT, "lifecycle.unregister", "all holders know, its TTL is over, DELJOB"),
     Transition(DEAD, ACTIVE, "deadletters._wait", "a redrive, here or elsewhere"),
     Transition(DEAD, ACKED, "lifecycle.end", "ACKJOB, SETACK, PURGE, or the end of its key"),
-    Transition(DEAD, ACKED, "lifecycle.finish", "likewise, if no other node has a copy"),
+    Transition(DEAD, ACKED, "lifecycle.finish", "the same, if no other node has a replica"),
     Transition(DEAD, ABSENT, "lifecycle.unregister", "`dead-letter-ttl` is over; DELJOB, FLUSHALL"),
 )

@@ -113,11 +113,11 @@ OPTIONS: Final = (
         least=1,
         most=_MAX_REPLICAS,
         error=b"ERR REPLICATE must be between 1 and 65535",
-        default="3, or the size of the cluster if it is smaller; with `workers`, its machines "
-        "count",
-        meaning="how many nodes hold the job, 1 to 65535, and confirm it before ADDJOB returns "
-        "unless SYNC is given; the default counts nodes that are down, so give SYNC 2 in a "
-        "cluster of three",
+        default="3, or the size of the cluster if it is smaller; with `workers`, its number of "
+        "machines",
+        meaning="the number of nodes that hold the job, 1 to 65535. Without SYNC, all of them "
+        "confirm it before ADDJOB returns. The default counts nodes that are down, so use SYNC 2 "
+        "in a cluster of three",
     ),
     Option(
         word=b"SYNC",
@@ -126,10 +126,9 @@ OPTIONS: Final = (
         least=1,
         most=_MAX_REPLICAS,
         default="the value of REPLICATE",
-        meaning="how many nodes must confirm the job before ADDJOB returns; the other "
-        "replicas follow in the background, and go to other nodes if they are lost. At most "
-        "REPLICATE. `AUTO` is `default-sync`, or if that is 0 a majority: 2 of 3, 2 of 2, 1 of 1. "
-        "Ours",
+        meaning="the number of nodes that must confirm the job before ADDJOB returns, at most "
+        "REPLICATE. The other replicas follow in the background, and are re-created if they are "
+        "lost. `AUTO` is `default-sync`, or if that is 0 a majority: 2 of 3, 2 of 2, 1 of 1. Ours",
     ),
     Option(
         word=b"DELAY",
@@ -139,9 +138,9 @@ OPTIONS: Final = (
         has_decimals=True,
         error=b"ERR DELAY time must be a non negative number",
         default="0",
-        meaning="seconds until the job is enqueued; at most 2,147,483. Beside an option marked as "
-        "ours, such as PRIORITY 0, at most ten years (316,224,000), with up to three decimals. "
-        "Must be less than TTL",
+        meaning="seconds until the job is enqueued, less than TTL and at most 2,147,483. With an "
+        "option marked as ours, such as PRIORITY 0, at most ten years (316,224,000), and with up "
+        "to three decimals",
     ),
     Option(
         word=b"RETRY",
@@ -151,8 +150,9 @@ OPTIONS: Final = (
         error=b"ERR RETRY time must be a non negative number",
         default="a tenth of TTL, at least 1, at most 300",
         meaning="seconds after a delivery until a job that is not acknowledged is requeued, up to "
-        "half a second earlier or later; 0 is at-most-once delivery, and requires REPLICATE 1. At "
-        "most ten years beside an option marked as ours, otherwise reduced to 2,147,483",
+        "half a second earlier or later. 0 is at-most-once delivery, and requires REPLICATE 1. "
+        "Longer values are reduced to 2,147,483; with an option marked as ours, up to ten years "
+        "are possible",
     ),
     Option(
         word=b"TTL",
@@ -189,9 +189,8 @@ OPTIONS: Final = (
         least=1,
         most=MAX_GROUP,
         extension="group",
-        meaning="the tenant, customer or host of the job, 1 to 256 bytes: within one priority the "
-        "groups of a queue are served in turn, one job each; jobs without GROUP are one group. "
-        "Ours",
+        meaning="the tenant, customer or host of the job, 1 to 256 bytes. Within one priority a "
+        "node delivers the groups of a queue in turn, one job each. Ours",
     ),
     Option(
         word=b"LIMIT",
@@ -200,16 +199,16 @@ OPTIONS: Final = (
         most=10_000,
         needs_retry=True,
         extension="limit",
-        meaning="1 to 10000: after n deliveries without an acknowledgement the job is *dead*: "
-        "kept, and not delivered (see REDRIVE); requires a RETRY above 0. Ours",
+        meaning="1 to 10000. After n deliveries without an acknowledgement the job is *dead*: it "
+        "is kept, and not delivered (see REDRIVE). Requires a RETRY above 0. Ours",
     ),
     Option(
         word=b"UNIQUE",
         name="unique",
         usage="key",
         extension="key",
-        meaning="add the job only if no other job of its queue has this key, up to 256 bytes; the "
-        "empty key stands for the SHA-256 of the body. Ours",
+        meaning="add the job only if no other job of its queue has this key, up to 256 bytes. An "
+        "empty key means the SHA-256 of the body. Ours",
     ),
     Option(
         word=b"KEEP",
@@ -220,7 +219,7 @@ OPTIONS: Final = (
         has_decimals=True,
         needs=b"UNIQUE",
         extension="keep",
-        meaning="seconds for which the key stays taken after the job has ended; up to three "
+        meaning="seconds for which the key stays taken after the job has ended, with up to three "
         "decimals",
     ),
     Option(
@@ -229,10 +228,10 @@ OPTIONS: Final = (
         usage="return|reject|again|replace",
         needs=b"UNIQUE",
         default="return",
-        meaning="what to do if a job has the key: `return` its id; `reject` with `-DUPLICATE id "
-        "state`; `again`: if it is with a worker, add a job that is queued when that one has "
-        "ended; `replace`: if it was never delivered, replace it by this job. Otherwise `again` "
-        "and `replace` are as `return`",
+        meaning="what to do if another job has the key. `return`: return its id. `reject`: reply "
+        "`-DUPLICATE id state`. `again`: if a worker has the other job, add this one, to be "
+        "enqueued when the other has ended; otherwise as `return`. `replace`: if the other was "
+        "never delivered, replace it by this one; otherwise as `return`",
     ),
     Option(
         word=b"BACKOFF",
@@ -243,9 +242,9 @@ OPTIONS: Final = (
         has_decimals=True,
         needs_retry=True,
         extension="backoff",
-        meaning="the wait after a NACK without DELAY before the job is requeued: `sec` for the "
-        "first NACK, doubled for each earlier NACK, with or without DELAY; within 20 % either "
-        "way, and at most half of the rest of the job's life; up to three decimals. Ours",
+        meaning="the wait before the job is requeued after a NACK without DELAY: `sec` for the "
+        "first NACK, doubled for each earlier NACK; varied at random by up to 20 %, and at most "
+        "half of the job's remaining life. Up to three decimals. Ours",
     ),
     Option(
         word=b"MAXBACKOFF",
@@ -257,7 +256,7 @@ OPTIONS: Final = (
         needs=b"BACKOFF",
         extension="max_backoff",
         default="3600, or BACKOFF if that is longer",
-        meaning="the longest such wait, before the spread of 20 %",
+        meaning="the maximum of this wait, before the random variation",
     ),
     Option(
         word=b"ASYNC",

@@ -176,4 +176,4 @@ def test_the_prompt_shows_the_arguments_while_one_types(cli: Cli, tmp_path: Path
         os.write(screen, b"\x15client setinfo ")
         _read(screen, r"client setinfo \x1b\S+mLIB-NAME\|LIB-VER value\x1b")
         os.write(screen, b"\x15help getjob\r")
-        _read(screen, r"Take jobs from queues; waits when there are none")
+        _read(screen, r"Take jobs from queues; waits if there are none")

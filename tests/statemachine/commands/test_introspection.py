@@ -114,7 +114,7 @@ def test_docs_tell_of_the_arguments_of_each_command() -> None:
     [(name, page)] = docs.items.items()
     assert name == b"addjob"
     assert isinstance(page, Map)
-    assert page.items[b"summary"] == b"Add a job; answers its id once enough nodes hold a copy."
+    assert page.items[b"summary"] == b"Add a job; returns its id when enough nodes hold a replica."
     arguments = page.items[b"arguments"]
     assert isinstance(arguments, list)
     optional = Set([Status(b"optional")])
@@ -132,19 +132,22 @@ def test_docs_are_names_and_values_in_turn_for_version_2() -> None:
     assert Rig().ask("COMMAND", "DOCS", "qlen", "time") == [
         b"qlen",
         [
-            b"summary", b"How many jobs a queue has on this node.", b"group", b"disque",
+            b"summary", b"Return the length of a queue on this node.", b"group", b"disque",
             b"arguments",
             [[b"name", b"queue", b"type", b"string", b"display_text", b"queue"]],
         ],
         b"time",
-        [b"summary", b"The node's clock: Unix seconds and microseconds.", b"group", b"disque"],
+        [
+            b"summary", b"Return the node's clock: Unix seconds and microseconds.",
+            b"group", b"disque",
+        ],
     ]  # fmt: skip
 
 
 def test_docs_of_a_command_with_several_forms_tell_of_each_as_a_subcommand() -> None:
     docs = Rig().ask("COMMAND", "DOCS", "slowlog")
 
-    page: list[Reply] = [b"summary", b"Commands that took long.", b"group", b"disque"]
+    page: list[Reply] = [b"summary", b"Show commands that took long.", b"group", b"disque"]
     count: list[Reply] = [
         b"name", b"n", b"type", b"string", b"display_text", b"n", b"flags", [Status(b"optional")],
     ]  # fmt: skip
