@@ -16,11 +16,8 @@ import attrs
 from disque_trio.worker import (
     App,
     Job,
-    JobCancelled,
     JobDead,
-    JobReleased,
     JobRetried,
-    JobSucceeded,
     RunEnded,
     describing,
 )
@@ -54,13 +51,6 @@ _NAME: Final = "disque_trio"
 _KEY: Final = "messaging.message.conversation_id"
 _TASK: Final = "messaging.disque.task"
 _OUTCOME: Final = "messaging.disque.outcome"
-_OUTCOMES: Final[dict[type[RunEnded], str]] = {
-    JobSucceeded: "succeeded",
-    JobRetried: "retried",
-    JobDead: "dead",
-    JobCancelled: "cancelled",
-    JobReleased: "released",
-}
 BUCKETS_S: Final = (
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 )  # fmt: skip
@@ -133,8 +123,9 @@ class _Watch:
             )
 
         def ended(event: RunEnded) -> None:
-            about = {**known, _TASK: job.task, _OUTCOME: _OUTCOMES[type(event)]}
-            span.set_attribute(_OUTCOME, about[_OUTCOME])
+            outcome = type(event).__name__.removeprefix("Job").lower()
+            about = {**known, _TASK: job.task, _OUTCOME: outcome}
+            span.set_attribute(_OUTCOME, outcome)
             if isinstance(event, JobRetried | JobDead):
                 about["error.type"] = describing.name_of(type(event.error))
                 _note(span, about["error.type"], event.error)

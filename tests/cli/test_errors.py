@@ -25,11 +25,12 @@ from disque_trio.programs import COMMANDS
 from disque_trio.terminal.options import Command, Family, Option, Program, UsageError, options_of
 from disque_trio.testing.server.kit import Server
 from disque_trio.worker.operating.plans import Outcome, Plan
+from tests.observe.arguments import ONE_OF
 
 NOBODY = "127.0.0.1:1"
 JOB = "D-00000000-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 JSON = "--json"
-NEEDED = {"queues limit": ["--rate", "1"], "schedules add": ["--every", "60"]}
+NEEDED = {key: [f"--{name}", "60"] for key, name in ONE_OF.items()}
 """Options without which an operation asks no node."""
 OF_NODES = ("jobs", "queues", "workers", "nodes", "flows", "schedules")
 

@@ -2,15 +2,17 @@
 
 from itertools import groupby
 
+import anyio
+import attrs
 import pytest
 
 from disque_trio.cli.operating import flows, jobs, nodes, queues, schedules, workers
 from disque_trio.client import Client
 from disque_trio.observe.operations import OPERATIONS
-from disque_trio.observe.operations.operation import Operation
+from disque_trio.observe.operations.operation import Argument, Operation
 from disque_trio.terminal.options import Command, options_of
 from disque_trio.worker.operating.admin import Admin
-from disque_trio.worker.operating.plans import MistakeError
+from disque_trio.worker.operating.plans import MistakeError, Plan
 
 COMMANDS = {
     "queues": queues.PROGRAM.commands,
@@ -98,3 +100,24 @@ async def test_arguments_that_cannot_be_are_refused(
     async with Client("disque://127.0.0.1:1") as client:
         with pytest.raises(MistakeError, match=why):
             await OPERATIONS[key].planned(client, args)
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ({}, "'newest' is missing"),
+        ({"newest": "x"}, "'newest' is not a number from 0"),
+        ({"newest": -1}, "'newest' is not a number from 0"),
+    ],
+)
+async def test_a_number_that_is_required_is_checked_before_the_plan(
+    args: dict[str, object], why: str
+) -> None:
+    async def plan(_client: Client, _args: object) -> Plan:
+        raise AssertionError(await anyio.lowlevel.checkpoint())
+
+    newest = Argument(name="newest", about="so many", kind="number", least=0, is_required=True)
+    trim = attrs.evolve(OPERATIONS["queues purge"], arguments=(newest,), plan=plan)
+    async with Client("disque://127.0.0.1:1") as client:
+        with pytest.raises(MistakeError, match=why):
+            await trim.planned(client, args)

@@ -2,11 +2,13 @@
 
 import logging
 import time
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from disque_trio import worker
 from disque_trio.testing.inline.kit import Inline
 from disque_trio.worker import (
     App,
@@ -27,6 +29,7 @@ from disque_trio.worker import (
     Snooze,
     WorkerStarted,
     WorkerStopped,
+    events,
     hook_runner,
 )
 from disque_trio.worker.engine import records
@@ -35,6 +38,18 @@ from tests.worker.failing import ERRORS, fail
 from tests.worker.runs import body, handler_of, outcome, run_of
 
 BACKENDS = ["trio", "asyncio"]
+PAGE = Path(__file__).parents[2] / "docs" / "worker.md"
+KINDS = [each for each in vars(events).values() if isinstance(each, type)]
+EVENTS = [each for each in KINDS if issubclass(each, Event) and not each.__subclasses__()]
+"""Those that happen; the others are their bases."""
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_each_event_is_public_and_explained(event: type[Event]) -> None:
+    hooks = PAGE.read_text("utf-8").partition("\n## Hooks\n")[2].partition("\n## ")[0]
+
+    assert event.__name__ in worker.__all__, "disque_trio/worker/__init__.py lists it"
+    assert f"`{event.__name__}`" in hooks, "docs/worker.md explains it"
 
 
 def app_of(*kinds: type[Event]) -> tuple[App[None], list[Any]]:

@@ -1,5 +1,5 @@
 // What changes something: what follows is told first, then asked, then done, node by node. The
-// operations come from the server (`observe/operations.py`).
+// operations come from the server (`observe/operations/`).
 
 import { app, redraw } from "./app.js";
 import { close, drawDialog, open } from "./dialog.js";

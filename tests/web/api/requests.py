@@ -5,17 +5,8 @@ from typing import Any, Final
 
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.web.api.routes import PREFIX, Route
+from tests.observe.arguments import GONE, needed
 
-GONE: Final = "D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"
-"""The id of a job that no node has."""
-_GIVEN: Final[dict[str, Any]] = {
-    "id": GONE,
-    "address": "127.0.0.1:1",
-    "client": "1",
-    "concurrency": 1,
-    "cron": "* * * * *",
-}
-"""Values of arguments that are not just any text."""
 _BODIES: Final[dict[str, Any]] = {
     "addJob": {"body": "x", "replicate": 1},
     "addJobs": {"jobs": [{"queue": "mail", "body": "x", "replicate": 1}]},
@@ -35,9 +26,4 @@ def body_of(route: Route) -> bytes:
     operation = OPERATIONS.get(" ".join(route.path.split("/")[2:]))
     if operation is None:
         return json.dumps(_BODIES.get(route.name, {})).encode()
-    given = {
-        each.name: _GIVEN.get(each.name, "x")
-        for each in operation.arguments
-        if each.is_required or each.name in _GIVEN
-    }
-    return json.dumps({"arguments": given, "sure": True}).encode()
+    return json.dumps({"arguments": needed(operation), "sure": True}).encode()

@@ -9,10 +9,9 @@ from disque_trio.observe.operations.operation import Operation
 from disque_trio.web.api.table import ROUTES
 from disque_trio.web.problems import problem_of
 from disque_trio.worker.operating.plans import Outcome, Plan, SilentNodeError
+from tests.observe.arguments import GONE, needed
 from tests.observe.rig import observed
 from tests.web.api.asking import program
-
-GONE = "D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"
 
 
 def test_each_operation_has_a_route() -> None:
@@ -40,10 +39,6 @@ async def test_a_queue_is_paused_and_resumed(nursery: trio.Nursery) -> None:
 
 
 LEFT_OUT = "n2 is left out: no answer within 1 s"
-SAMPLES = {
-    "id": GONE, "every": 60, "timeout": 1, "concurrency": 1, "address": "127.0.0.1:7711",
-}  # fmt: skip
-"""Arguments that are no text of any kind."""
 
 
 async def test_each_operation_that_leaves_a_node_out_names_it_here_and_in_the_console(
@@ -61,8 +56,7 @@ async def test_each_operation_that_leaves_a_node_out_names_it_here_and_in_the_co
     api = await program(nursery)
     async with api.here.browser() as browser:
         for key, each in OPERATIONS.items():
-            needed = [one.name for one in each.arguments if one.is_required]
-            args = {name: SAMPLES.get(name, "x") for name in needed}
+            args = needed(each)
             path = f"/operations/{each.family}/{each.name}"
             plan = await api.post(path, {"arguments": args, "plan": True})
             done = await api.post(path, {"arguments": args, "sure": True})
@@ -124,12 +118,13 @@ async def test_an_argument_that_is_missing_is_named(nursery: trio.Nursery) -> No
 
     for operation in OPERATIONS.values():
         path = f"/operations/{operation.family}/{operation.name}"
-        needed = [each.name for each in operation.arguments if each.is_required]
-        for name in needed:
-            others = {each: GONE if each == "id" else "x" for each in needed if each != name}
+        args = needed(operation)
+        required = [each.name for each in operation.arguments if each.is_required]
+        for name in required:
+            others = {each: value for each, value in args.items() if each != name}
             problem = await api.post(path, {"arguments": others}, 400)
             assert (problem["code"], problem["name"]) == ("MISSING", f"arguments.{name}")
-        if needed:
+        if required:
             assert (await api.post(path, {}, 400))["code"] == "MISSING"
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from disque_trio.observe.operations import OPERATIONS
+from tests.observe.arguments import sample
 from tests.web.chromium import scene
 from tests.web.chromium.devtools import Tab
 from tests.web.chromium.fake import Fake
@@ -74,10 +75,11 @@ async def test_every_action_tells_its_plan_and_its_outcome(
         asked = [each for each in asked if each.name != "queue"]  # which the page knows
         await tab.has(asked[0].about)
         if asked[0].is_required:
-            await tab.press(*"10.0.0.7:7711")
+            await tab.press(*str(sample(asked[0])))
         for each in asked[1:]:
             if each.is_required:
-                await tab.run(f"document.querySelector('dialog [name={each.name}]').value = 'x'")
+                field = f"document.querySelector('dialog [name={each.name}]')"
+                await tab.run(f"{field}.value = '{sample(each)}'")
         await tab.click("dialog .main", "Show the plan")
     await tab.has(f"what {operation} would do")
     assert len(fake.done(operation)) == 1
