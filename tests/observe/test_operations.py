@@ -114,7 +114,8 @@ async def test_a_number_that_is_required_is_checked_before_the_plan(
     args: dict[str, object], why: str
 ) -> None:
     async def plan(_client: Client, _args: object) -> Plan:
-        raise AssertionError(await anyio.lowlevel.checkpoint())
+        await anyio.lowlevel.checkpoint()
+        raise AssertionError
 
     newest = Argument(name="newest", about="so many", kind="number", least=0, is_required=True)
     trim = attrs.evolve(OPERATIONS["queues purge"], arguments=(newest,), plan=plan)
