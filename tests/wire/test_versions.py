@@ -31,7 +31,7 @@ from tests.wire.journals import read
 each = pytest.mark.parametrize("sample", samples(), ids=lambda folder: folder.name)
 RECORD = (
     "nodes send or write something new: raise FORMAT in statemachine/base.py, unless no released "
-    "version has it, and record it: python -m tests.conformance.versions (docs/versions.md)"
+    "version has it (then --again), and record it: python -m tests.conformance.versions"
 )
 
 

@@ -44,7 +44,10 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="a format that was not released yet")
     folder = place(FORMAT)
     if folder.exists() and not parser.parse_args().again:
-        parser.error(f"{folder} is there: raise FORMAT in disque_trio/statemachine/base.py")
+        parser.error(
+            f"{folder} is there: raise FORMAT in disque_trio/statemachine/base.py, or --again if "
+            "no released version has it"
+        )
     folder.mkdir(exist_ok=True)
     for name in JOURNALS:
         _journal(folder / name, Format(name.partition(".")[0]))

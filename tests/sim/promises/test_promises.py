@@ -61,7 +61,7 @@ def _all() -> Iterator[tuple[str, Row]]:
 def test_what_is_judged_has_a_proof() -> None:
     judged = {name for name, row in _all() if isinstance(row, Judged)}
 
-    assert judged <= set(PROOFS)
+    assert judged <= set(PROOFS), "give each a plan in tests/sim/promises/plans.py"
 
 
 @pytest.mark.parametrize(
