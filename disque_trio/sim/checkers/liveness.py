@@ -17,6 +17,7 @@ from disque_trio.sim.checkers.silence import had_given_up
 from disque_trio.sim.checkers.succession import held_until, is_held_back
 from disque_trio.sim.checkers.zones import judge_zones
 from disque_trio.sim.scenarios.plan import Consumer, Micros
+from disque_trio.statemachine.base import LIMITS
 from disque_trio.tracing.details import numbers
 
 # While the run lasts.
@@ -170,6 +171,8 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
         return
     if job.is_dead or _is_held_back(case, job) or _is_queued_outside(case, job):
         return
+    if job.queue in case.limits and LIMITS & ~case.obligations.capabilities:
+        return  # the part of a node without limits is granted to nobody, and what is left may be 0
     since = max(healed, job.expected_since, _postponed_at(case, job), held_until(case, job))
     bound, waited = delivery_bound(case, job, since), case.now - since
     if waited <= bound or not is_whole(case):

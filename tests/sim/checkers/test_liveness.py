@@ -1,3 +1,4 @@
+import attrs
 import pytest
 
 from disque_trio.sim.scenarios.plan import Expect
@@ -226,6 +227,21 @@ def test_nor_can_its_delivery_there(core: str, due: list[str]) -> None:
     trace.serve(20 + BOUND + 6, "n3", client="c3")
 
     assert [v.property for v in trace.verdict(end=120).violations] == due
+
+
+@pytest.mark.parametrize(("versions", "due"), [((), ["L1"]), ((("0",),) * 3, [])])
+def test_a_limit_that_some_nodes_do_not_know_may_leave_nothing_to_the_others(
+    versions: tuple[tuple[str, ...], ...], due: list[str]
+) -> None:
+    """everything, seed 88: one node of eight knew the limit, and its part was less than a lease."""
+    trace = Trace(consumers=("n1",))
+    trace.plan = attrs.evolve(trace.plan, versions=versions)
+    trace.add(0, options="replicate=3 retry=10 ttl=3600")
+    trace.row(1, "limit", "n1", queue="q", detail="q GROUP-CONCURRENCY 1")
+    trace.heal(20)
+
+    found = broken(trace.verdict(end=20 + BOUND + 300))
+    assert [each for each in found if each == "L1"] == due
 
 
 def lost(destroyed: int, expect: Expect | None = None) -> Trace:
