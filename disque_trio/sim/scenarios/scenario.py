@@ -311,6 +311,12 @@ class SwarmSpec:
     )
     p: Range = key(SHARE, "chance that a run keeps a family", default=0.5)
     options: bool = key(FLAG, "options of ADDJOB are left out in the same way", default=False)
+    default_retry: Range = key(
+        SHARE,
+        "chance that RETRY may be among these options: its default of 5 minutes outlasts the "
+        "faults, so no job is queued again among them, and the run takes several times as long",
+        default=1,
+    )
     acks: bool = key(
         FLAG, "ways to end a job other than ACKJOB are left out in the same way", default=False
     )

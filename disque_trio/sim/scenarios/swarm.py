@@ -22,12 +22,9 @@ _OF_LINK: Final = {
     "bandwidth": "bandwidth",
 }
 _OF_CLOCK: Final = {"drift": "drift_ppm", "wall-offset": "wall_offset"}
-_OPTIONS: Final = ("replicate", "delay", "ttl", "maxlen")
+_OPTIONS: Final = ("replicate", "delay", "retry", "ttl", "maxlen")
 _EXTENSIONS: Final = ("priority", "backoff")
 """Likewise, drawn only where a scenario has them."""
-_DEFAULT_RETRY: Final = 0.1
-"""Share of the runs that may leave RETRY out. Its default, 5 minutes, outlasts the faults: no job
-is queued again among them, and the run takes several times as long."""
 
 
 def thinned(scenario: Scenario, rng: random.Random) -> Scenario:
@@ -38,7 +35,9 @@ def thinned(scenario: Scenario, rng: random.Random) -> Scenario:
     producers = [each for each in scenario.producers if each.family not in out]
     consumers = [each for each in scenario.consumers if each.family not in out]
     if swarm.options:
-        options = (*_OPTIONS, "retry") if rng.random() < _DEFAULT_RETRY else _OPTIONS
+        default_retry = swarm.default_retry.draw(rng)
+        keeps_retry = default_retry < 1 and rng.random() >= default_retry
+        options = [each for each in _OPTIONS if each != "retry" or not keeps_retry]
         producers = [
             attrs.evolve(each, job=_plainer(each.job, options, p, rng)) for each in producers
         ]
