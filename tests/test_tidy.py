@@ -138,8 +138,8 @@ OWNERS: Final = {
     """,
     "pausing": "Queue.paused",
     "limiting": """
-        NodeState.limits NodeState.group_limits NodeState.placeless NodeState.short Queue.limit
-        Outbox.nodes_changed Limit.setting Limit.slots
+        NodeState.limits NodeState.limits_digest NodeState.group_limits NodeState.placeless
+        NodeState.short Queue.limit Outbox.nodes_changed Limit.setting Limit.slots
         Limit.tokens Limit.slots_until Limit.tokens_until Limit.number Limit.asked_at Limit.asked
         Limit.reported Limit.missed Limit.retry Limit.promised_to Limit.promised_until
         Limit.wanted_until Limit.known_at Limit.awaited

@@ -4,9 +4,9 @@ A setting is sent to all nodes at once, and again to one whose PONG shows that i
 What a node may deliver is granted by the keeper of the queue (`keeping`). With limits of groups,
 each group in use has a `Limit` and a keeper of its own; nobody keeps one that is out of use.
 
-Owns `NodeState.limits`, `group_limits`, `placeless` and `short`, `Queue.limit`, and of `Limit` the
-setting and the fields about this node; sets `Outbox.nodes_changed`, because nodes.conf has the
-settings.
+Owns `NodeState.limits`, `limits_digest`, `group_limits`, `placeless` and `short`, `Queue.limit`,
+and of `Limit` the setting and the fields about this node; sets `Outbox.nodes_changed`, because
+nodes.conf has the settings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -85,6 +85,7 @@ def apply(node: NodeState, name: bytes, setting: Setting) -> None:
     else:
         return
     limit.known_at = node.mono
+    node.limits_digest = None
     node.out.nodes_changed = True
     queue = node.queues.get(name)
     _apply_to_groups(node, limit, queue)
@@ -117,11 +118,13 @@ def restore(node: NodeState, settings: Iterable[tuple[bytes, Setting]]) -> None:
 
 
 def digest(node: NodeState) -> bytes:
-    """A number for all settings; empty if there are none."""
-    sum = 0
-    for name, limit in sorted(node.limits.items()):
-        sum = crc32(b"%b %d %r" % (name, len(name), attrs.astuple(limit.setting)), sum)
-    return b"%08x" % sum if node.limits else b""
+    """A number for all settings; empty if there are none. Each PONG has it."""
+    if node.limits_digest is None:
+        sum = 0
+        for name, limit in sorted(node.limits.items()):
+            sum = crc32(b"%b %d %r" % (name, len(name), attrs.astuple(limit.setting)), sum)
+        node.limits_digest = b"%08x" % sum if node.limits else b""
+    return node.limits_digest
 
 
 def compare(node: NodeState, peer: Peer, digest_there: bytes) -> None:

@@ -118,7 +118,7 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
     if sender is not None and frame.incarnation:
         entries += _other_process(node, link, sender, frame)
     if frame.capabilities & ZONES:
-        limits = limiting.digest(node) if node.limits else b""
+        limits = limiting.digest(node)
         pong = Pong(entries, myself.zone, myself.name, limits)
     else:
         pong = Pong(entries)

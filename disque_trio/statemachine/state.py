@@ -338,6 +338,8 @@ class NodeState:
     """`offering`: the other nodes at which clients wait, by queue."""
     limits: dict[bytes, Limit] = attrs.Factory(dict)
     """`limiting`: the queues that have, or had, limits."""
+    limits_digest: bytes | None = None
+    """`limiting`: a number for their settings, once it was needed since the last of them."""
     group_limits: dict[tuple[bytes, bytes], Limit] = attrs.Factory(dict)
     """`limiting`: the limits of groups in use, by queue and group."""
     placeless: dict[tuple[bytes, bytes], None] = attrs.Factory(dict)
