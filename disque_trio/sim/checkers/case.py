@@ -328,7 +328,7 @@ class Case:
             job.sent_to.clear()
             job.transfers.clear()
             job.listed.clear()
-            job.off_list.clear()
+            job.unlisted.clear()
             job.perhaps_listed.clear()
         elif not job.open_serves:
             del self.jobs[job_id]

@@ -138,7 +138,7 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
             job.drop_on_disk[row.node] = None
         elif not was_lost:
             job.drop_on_disk.pop(row.node, None)
-        job.off_list[row.node] = [
+        job.unlisted[row.node] = [
             holder
             for holder, at in job.listed.get(row.node, {}).items()
             if _may_be_forgotten(case, row.node, at)

@@ -283,9 +283,9 @@ def _drop_collected(_case: Case, row: Row, job: Job, copy: Copy) -> None:
     node may lack it."""
     job.may_delete[row.node] = "collected"
     if not copy.is_dummy:
-        off_list = job.off_list.get(row.node, ())
+        unlisted = job.unlisted.get(row.node, ())
         for other in job.copies.values():
-            if not other.is_acked and (not other.is_offline or other.node in off_list):
+            if not other.is_acked and (not other.is_offline or other.node in unlisted):
                 job.collected_over[other.node] = None
 
 

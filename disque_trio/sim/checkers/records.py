@@ -386,7 +386,7 @@ class Job:
     """By node: which holders it knows, and since when."""
     moved_on: dict[str, int] = attrs.Factory(dict)
     """By node: the creation stamp of its copy, if that differs from the first record's."""
-    off_list: dict[str, list[str]] = attrs.Factory(dict)
+    unlisted: dict[str, list[str]] = attrs.Factory(dict)
     """By node: holders that the list it has restored from disk may lack."""
     perhaps_listed: dict[str, list[str]] = attrs.Factory(dict)
     """Holders named to a node while a disk error may have prevented it from recording them, or
