@@ -29,7 +29,7 @@ class Remembered(Generic[Record]):
     """The records that one client has read."""
 
     changing: anyio.Lock = attrs.field(factory=anyio.Lock)
-    """Held during a change: of two at once the figures would not tell which they are."""
+    """Held during a change: of two at once, the figures would not show which record is whose."""
     _records: dict[str, Sequence[Record]] = attrs.field(init=False, factory=dict)
     """By name of the schedule."""
     _figures: Figures | None = attrs.field(init=False, default=None)
