@@ -54,43 +54,80 @@ def _meaning(option: joboptions.Option) -> str:
 
 
 OPTIONS: Final = (
-    Option("nodes", "all", "127.0.0.1:7711", "nodes to begin with, `host:port,host:port`"),
-    Option("discover", "all", "true", "also use the nodes that these know; with TLS false"),
+    Option("nodes", "all", "127.0.0.1:7711", "the first nodes to contact, `host:port,host:port`"),
+    Option(
+        "discover",
+        "all",
+        "true",
+        "also use the other nodes of the cluster; with TLS the default is false",
+    ),
     Option("password", "all", "", "the cluster's password"),
     Option("passwordFile", "all", "", "a file with the password, on every machine that connects"),
-    Option("tls", "all", "false", "speak TLS; the ports in `nodes` are the nodes' tls-port"),
-    Option("tlsCaFile", "all", "", "authorities to trust, in PEM, instead of the system's"),
-    Option("tlsCertFile", "all", "", "a certificate of one's own, in PEM"),
-    Option("tlsKeyFile", "all", "", "its key, unless it is in the same file"),
-    Option("tlsServerName", "all", "", "whose certificate to expect, instead of the host's"),
+    Option("tls", "all", "false", "use TLS; the ports in `nodes` must be the nodes' `tls-port`"),
+    Option(
+        "tlsCaFile", "all", "", "file of CA certificates to trust instead of the system's, in PEM"
+    ),
+    Option("tlsCertFile", "all", "", "file of the client certificate, in PEM"),
+    Option(
+        "tlsKeyFile", "all", "", "file of the client certificate's key, unless `tlsCertFile` has it"
+    ),
+    Option(
+        "tlsServerName",
+        "all",
+        "",
+        "the name that certificates must have, instead of the node's host",
+    ),
     Option("timeout", "all", "5", "seconds after which a node that does not answer is down"),
-    Option("queue", "all", "", "the queue; for streams a must, for the sink unless it is a column"),
+    Option(
+        "queue",
+        "all",
+        "",
+        "the queue; required for a stream, and for the sink unless rows have a column `queue`",
+    ),
     Option(
         "state",
         "scan",
         "",
-        "states of jobs to list, `queued,active,acked,wait-repl,dead`; also `backing-off`",
+        "list only jobs in these states, separated by commas: `queued`, `active`, `acked`, "
+        "`wait-repl`, `dead`, `backing-off`",
     ),
-    Option("maxJobsPerTrigger", "stream", "20000", "jobs of a batch at most"),
-    Option("maxBytesPerTrigger", "stream", "67108864", "no more is taken once bodies are as long"),
-    Option("jobsPerPartition", "stream", "5000", "jobs of a task at most"),
-    Option("lease", "stream", "1", "seconds that RETRY is at least, for nodes that do not tell"),
-    Option("wait", "stream", "100", "milliseconds to wait in a node for a job when there is none"),
-    Option("failOnDataLoss", "stream", "true", "fail rather than replay a batch with jobs missing"),
+    Option("maxJobsPerTrigger", "stream", "20000", "the most jobs in a batch"),
     Option(
-        "hold", "sink", "300", "seconds for which jobs stay invisible unless committed; 0 is off"
+        "maxBytesPerTrigger",
+        "stream",
+        "67108864",
+        "a batch takes no more jobs once their bodies have this many bytes",
+    ),
+    Option("jobsPerPartition", "stream", "5000", "the most jobs in a task"),
+    Option(
+        "lease", "stream", "1", "the minimum of RETRY in seconds, for nodes that do not report it"
+    ),
+    Option(
+        "wait", "stream", "100", "milliseconds that a node waits for a job when the queue is empty"
+    ),
+    Option("failOnDataLoss", "stream", "true", "fail rather than repeat a batch with jobs missing"),
+    Option(
+        "hold",
+        "sink",
+        "300",
+        "seconds for which uncommitted jobs stay invisible; 0 makes them visible at once",
     ),
     *[Option(column(each), "sink", _DEFAULTS.get(each.name, ""), _meaning(each)) for each in ADDED],
     Option(
         "recognize",
         "sink",
         "",
-        "how rows that are written again are recognized: by `keys`, `content`, `notes` or `none`; "
-        "`keys` in a stream and with `writeId`, otherwise `none`",
+        "how the sink recognizes rows that it writes again: `keys`, `content`, `notes` or `none`. "
+        "The default is `keys` in a stream and with `writeId`, otherwise `none`",
     ),
-    Option("keep", "sink", "300", "seconds for which a key stays taken when its job has ended"),
-    Option("writeId", "sink", "", "names a table's write, so that it adds nothing twice"),
-    Option("connections", "sink", "4", "connections of a task to its node"),
+    Option("keep", "sink", "300", "seconds for which a key stays taken after its job has ended"),
+    Option(
+        "writeId",
+        "sink",
+        "",
+        "name of a table's write; a repeated write of this name adds nothing twice",
+    ),
+    Option("connections", "sink", "4", "connections from a task to its node"),
 )
 """All options, in the order of the documentation."""
 
