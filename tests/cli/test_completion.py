@@ -50,7 +50,7 @@ def test_tab_on_an_empty_line_offers_everything() -> None:
 def test_a_command_is_offered_with_its_summary() -> None:
     (found,) = Commands().get_completions(Document("QLE"), CompleteEvent())
 
-    assert found.display_meta_text == "How many jobs a queue has on this node."
+    assert found.display_meta_text == "Return the length of a queue on this node."
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from disque_trio.sim.checkers.cluster_liveness import is_whole
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.obligations import SECOND
-from disque_trio.sim.checkers.records import Job
+from disque_trio.sim.checkers.records import NEVER, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
@@ -104,7 +104,7 @@ def _lacks_it_unnoticed(case: Case, job: Job, node: str) -> bool:
     return (
         lost_at is not None
         and node not in job.copies
-        and not case.world.has_new_name(node, lost_at)
+        and case.world.renamed.get(node, NEVER) < lost_at
     )
 
 

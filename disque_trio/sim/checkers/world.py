@@ -187,7 +187,7 @@ class World:
 
     def has_new_name(self, node: str, since: Micros) -> bool:
         """Has the node started again since then, with a new name?"""
-        return self.renamed.get(node, NEVER) >= since
+        return self.renamed.get(node, NEVER) > since
 
     def is_name_new(self, node: str, other: str, now: Micros) -> bool:
         """Has the node a new name that the other may not know yet? It takes longer if they were

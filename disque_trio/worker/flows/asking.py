@@ -150,9 +150,11 @@ async def _with_members(flow: EnqueuedFlow, client: Asking, marks: _Marks) -> Fl
         _member(number, each, [next(holders) for _ in each.places], is_over=is_over)
         for number, each in enumerate(flow.members)
     ]
-    *_, failed, cancelled = marks
+    _, over, failed, cancelled = marks
     if cancelled is not None or (is_over and failed is not None):
         members = await _with_ends(flow, client, members)
+    elif over is not None:
+        members = [_acked(each) for each in members]
     return FlowStatus(id=flow.id, state=_state(flow, marks, members), members=members)
 
 
@@ -166,6 +168,12 @@ async def _with_ends(
     holders = await key_holders(client, [(flow.tokens, key_of(end, n)) for n, end in asked])
     ends = dict(pair for pair, found in zip(asked, holders, strict=True) if found is not None)
     return [attrs.evolve(each, state=ends.get(each.place, each.state)) for each in members]
+
+
+def _acked(member: FlowMemberStatus) -> FlowMemberStatus:
+    """A member of a flow whose members are all done, by their tokens. Each token comes before the
+    acknowledgement, which may be on its way."""
+    return attrs.evolve(member, state="done") if member.state in _LIVELY else member
 
 
 def _member(

@@ -8,7 +8,10 @@ import anyio
 import pytest
 
 from disque_trio.testing.server.kit import Server
-from disque_trio.worker import App, Codec, Dead, EnqueuedFlow, FlowFailedError, Task, Zlib
+from disque_trio.worker import App, Codec, Dead, EnqueuedFlow, FlowFailedError, Task, Zlib, tokens
+from disque_trio.worker.copies import NO_COPIES
+from disque_trio.worker.flows.handles import FAILED
+from disque_trio.worker.tokens import OVER
 
 KINDS: Final = ("trio", "asyncio", "blocking")
 Value = TypeVar("Value")
@@ -110,6 +113,29 @@ async def test_what_follows_a_member_that_cannot_be_added_is_skipped(disque_serv
     async with app, disque_server.worker(app):
         with pytest.raises(FlowFailedError, match="is failed: 2 skipped, 1 done"):
             await (await flow.enqueue()).wait(60)
+
+
+@pytest.mark.parametrize(
+    ("marks", "state", "counts"),
+    [((OVER,), "done", {"done": 1}), ((OVER, FAILED), "failed", {"leased": 1})],
+)
+async def test_a_flow_is_done_though_the_acknowledgement_of_its_last_member_is_on_its_way(
+    marks: tuple[str, ...], state: str, counts: dict[str, int], disque_server: Server
+) -> None:
+    app, work = app_of(disque_server)
+    flow = app.flow()
+    flow.add(work.call(""))
+    async with app:
+        added = await flow.enqueue()
+        [[(queue, key)]] = [each.places for each in added.members]
+        await app.client.addjob(queue, b"", unique=key)
+        assert len(await app.client.getjob(queue, count=2)) == 2
+        for mark in marks:
+            await app.client.run(tokens.add_mark(added.tokens, 60, NO_COPIES, mark))
+
+        found = await added.status()
+
+    assert (found.state, found.counts) == (state, counts)
 
 
 @pytest.mark.parametrize("kind", KINDS)
