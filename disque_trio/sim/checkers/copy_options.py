@@ -68,6 +68,7 @@ def group_of(job: Job) -> int:
 
 
 def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
+    job.moved_on.pop(row.node, None)
     if fixed == job.first_record:
         return
     first, current = numbers(job.first_record), numbers(fixed)

@@ -344,7 +344,7 @@ def test_acknowledged_jobs_are_collected() -> None:
 def test_a_list_from_the_disk_may_name_a_node_outside_of_the_core(
     core: str, due: list[str]
 ) -> None:
-    """all-limits, seed 5."""
+    """everything, with limits of groups in most runs: such a node cannot be asked."""
     trace = Trace(config=(("appendonly", "yes"),))
     trace.add(0, to=(), options="replicate=1 retry=10 ttl=3600")
     trace.send(1, "repljob", "n3", "n1", detail=f"jobs={JOB} holders=n1,n2 no-reply")

@@ -365,3 +365,20 @@ def test_a_repaired_copy_stands_where_its_delay_was_over(*, is_moved_on: bool) -
 
     wrong = [each for each in problems(trace) if "order" in each]
     assert bool(wrong) != is_moved_on
+
+
+def test_a_copy_with_the_first_stamp_after_a_repaired_one_stands_at_its_old_place() -> None:
+    delayed = RECORD.replace("delay=0", "delay=2000").format(5)
+    trace = Trace()
+    trace.add(0, to=(), record=delayed)
+    trace.add(1, OTHER, node="n2", to=(), record=RECORD.format(10**9))
+    for at, record in ((3, RECORD.format(2 * 10**9 + 5)), (4, delayed)):
+        trace.send(at, "repljob", "n1", "n2", detail=f"jobs={JOB} holders=n1")
+        trace.row(at + 0.002, "hold", "n2", job=JOB, cause="repljob", detail=record)
+        trace.row(at + 0.002, "queue", "n2", job=JOB, cause="import")
+        if at == 3:
+            trace.row(3.5, "unqueue", "n2", job=JOB, cause="yield")
+            trace.row(3.5, "drop", "n2", job=JOB, cause="evicted")
+    ask(trace, 5, "qpeek", f"{JOB}:7 {OTHER}:7", "5", node="n2")
+
+    assert not [each for each in problems(trace) if "order" in each]
