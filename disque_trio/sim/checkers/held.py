@@ -18,8 +18,11 @@ _COUNTED: Final = ("retry", "untied")
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
     """A worker is given it, and may hold it."""
-    if case.obligations.has_held:
-        case.held[job.id, row.node] = Held(row.time, row.client)
+    if not case.obligations.has_held:
+        return
+    held = case.held[job.id, row.node] = Held(row.time, row.client)
+    # All messages of a batch have their rows before the node applies the first.
+    held.is_doubtful = job.last_news.get(row.node) == row.time
 
 
 def on_deliver(case: Case, row: Row, serve: Lease) -> None:
@@ -70,6 +73,9 @@ def _is_still_held(case: Case, row: Row, job: Job, held: Held) -> bool:
 
 def on_news(case: Case, row: Row) -> None:
     """A message about the job has come to a node: QUEUED, WORKING or POSTPONED."""
+    if not case.obligations.has_held or row.job not in case.jobs:
+        return
+    case.job(row.job).last_news[row.node] = row.time
     held = case.held.get((row.job, row.node))
     if held is not None:
         held.is_doubtful = True

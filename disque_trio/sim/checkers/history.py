@@ -253,6 +253,9 @@ def on_give(case: Case, row: Row, job: Job) -> None:
     queueing = None if copy is None else copy.last_queueing
     base = None if copy is None else copy.base
     job.gives.append(Give(row.time, row.node, row.peer, queueing, base))
+    if case.has_messages and job.is_at_least_once:
+        # Also if its message leaves no row, since the link has ended.
+        job.listed.setdefault(row.node, {}).setdefault(row.peer, row.time)
     to = job.copies.get(row.peer)
     if to is not None and to.is_acked:
         case.mark("import.refused")

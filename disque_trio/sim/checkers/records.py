@@ -391,6 +391,8 @@ class Job:
     perhaps_listed: dict[str, list[str]] = attrs.Factory(dict)
     """Holders named to a node while a disk error may have prevented it from recording them, or
     before it loaded its copy from disk."""
+    last_news: dict[str, Micros] = attrs.Factory(dict)
+    """By node: when it last heard that another has queued, given out or postponed the job."""
     sent_to: dict[str, None] = attrs.Factory(dict)
     """The nodes to which a copy of the new job was sent."""
     confirmed_in: dict[str, None] = attrs.Factory(dict)

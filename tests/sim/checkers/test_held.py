@@ -63,6 +63,21 @@ def test_what_is_held_can_begin(reply: str) -> None:
     assert ("S23" in broken(trace.verdict())) == (reply == "0")
 
 
+@pytest.mark.parametrize("came", [1.9, 2])
+def test_news_in_the_batch_of_its_delivery_may_end_that(came: float) -> None:
+    """The rows of all messages of a batch stand before those of what the node does about them."""
+    trace = Trace()
+    trace.plan = held().plan
+    trace.add(1)
+    trace.send(came - 0.002, "working", "n2", "n1")
+    trace.row(2, "unqueue", "n1", job=JOB, queue="q", cause="served")
+    trace.row(2, "serve", "n1", job=JOB, queue="q", client="c1", cause="served")
+    trace.row(2.01, "get.deliver", "n1", job=JOB, queue="q", client="c1", detail=META)
+    begin(trace, "0")
+
+    assert ("S23" in broken(trace.verdict())) == (came < 2)
+
+
 def test_with_retry_0_nothing_is_held() -> None:
     trace = Trace()
     trace.plan = held().plan

@@ -203,6 +203,19 @@ def test_a_holder_of_which_a_node_was_not_told_is_none() -> None:
     assert problems(trace) == ["SHOW q: the holder n3, of which it was not told"]
 
 
+def test_a_node_to_which_it_gives_the_job_is_a_holder_also_if_the_link_has_ended() -> None:
+    """YOURJOBS on a link that has ended leaves no row."""
+    trace = Trace()
+    trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600", record=RECORD.format(5))
+    for node, id in (("n1", "aa"), ("n2", "bb"), ("n3", "cc")):
+        ask(trace, 1, "hello", id, node=node)
+    trace.row(2, "unqueue", "n1", job=JOB, queue="q", cause="given")
+    trace.row(2, "give", "n1", job=JOB, peer="n3", cause="given")
+    ask(trace, 10, "show", SHOWN.format("active", 7, HOLDERS), job=JOB)
+
+    assert problems(trace) == []
+
+
 @pytest.mark.parametrize("word", ["queued", "jobstate", "setack"])
 @pytest.mark.parametrize("is_before", [False, True])
 def test_a_message_that_comes_with_the_copy_tells_of_its_sender(
