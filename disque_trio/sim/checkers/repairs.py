@@ -39,7 +39,7 @@ def judge_before_heal(case: Case, row: Row) -> None:
         options, gone = job.options, [node for node in job.lost_on if node in world.removed]
         if options is None or not gone or not options.retry or not job.is_added:
             continue
-        due = min(options.replicate, len(fit))
+        due = min(_noticed(case, job, options.replicate), len(fit))
         have = sum(node in fit for node in job.copies)
         if not have or job.ended is not None or case.has_expired(job):
             continue
@@ -65,13 +65,14 @@ def _size(case: Case, nodes: list[str]) -> int:
 
 def judge_repair(case: Case, job: Job, findings: Findings) -> None:
     """L7: copies on nodes that are gone for good are replaced as far as possible, and those that
-    SYNC did not wait for are made. Nobody notices a node that comes back without its copy, which
-    therefore is not asked for another."""
+    SYNC did not wait for are made, but not those of ASYNC. Nobody notices a node that comes back
+    without its copy, which therefore is not asked for another."""
     world, options = case.world, job.options
     assert world.healed is not None
     assert options is not None, job.id
     gone = [node for node in job.lost_on if node in world.removed]
-    if not gone and not (options.sync < options.replicate and job.is_added):
+    is_awaited = options.is_async or options.sync >= options.replicate
+    if not gone and (is_awaited or not job.is_added):
         return
     if not options.retry or case.has_expired(job):
         return
@@ -80,7 +81,7 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
     if any(queue == job.queue for _, queue in world.queue_pauses.begun):
         return
     fit = [node for node in world.core if world.in_core(node) and node not in world.leaving]
-    promised = options.replicate - sum(node not in world.removed for node in job.lost_on)
+    promised = _noticed(case, job, options.replicate)
     have = sum(node in fit for node in job.copies)
     if not have and job.copies:
         return  # no node of the core has a copy to send
@@ -96,6 +97,11 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
         copies = counted(due, "copy", "copies")
         detail = f"{have} of {copies}, {' '.join(gone)} gone for good; made again were too few"
         case.violate("L7", detail, job.id)
+
+
+def _noticed(case: Case, job: Job, copies: int) -> int:
+    """Of so many, without those on nodes that have come back without theirs."""
+    return copies - sum(node not in case.world.removed for node in job.lost_on)
 
 
 def _lacks_it_unnoticed(case: Case, job: Job, node: str) -> bool:

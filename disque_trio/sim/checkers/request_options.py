@@ -10,6 +10,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import NEVER, Job
 from disque_trio.sim.checkers.silence import may_be_unlinked
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.base import BURIES, PURGES
 from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
@@ -63,10 +64,12 @@ def on_order_end(case: Case, row: Row) -> None:
 def _is_unannounced(case: Case, row: Row, since: Micros) -> bool:
     case.check("S19")
     node = row.node
-    if row.kind == "purge-dead.ok" and case.obligations.has_original_file:
+    needed = BURIES if row.kind == "purge-dead.ok" else PURGES
+    if needed == BURIES and case.obligations.has_original_file:
         return False  # no node keeps dead jobs of others, and can be told to purge them
     return (
         case.has_messages
+        and not needed & ~case.obligations.capabilities
         and any(each != node and not may_be_unlinked(case, node, each) for each in case.world.nodes)
         and case.world.is_calm(since, case.now)
         and case.purged_from.get(node, NEVER) < since

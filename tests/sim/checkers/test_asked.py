@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import attrs
 import pytest
 
 from tests.sim.checkers.trace import JOB, Trace
@@ -78,6 +79,17 @@ def test_a_purge_of_all_nodes_is_passed_on(kind: str) -> None:
     untold = ["PURGE with BCAST has told no other node"]
     assert _found(_purged(kind), "S19") == untold
     assert _found(_purged(kind, file="disque"), "S19") == untold
+
+
+@pytest.mark.parametrize("kind", ["purge", "purge-dead"])
+def test_a_node_beside_which_there_are_some_of_earlier_versions_may_have_none_to_tell(
+    kind: str,
+) -> None:
+    """everything, seed 441: two of three nodes spoke the original's protocol."""
+    trace = _purged(kind)
+    trace.plan = attrs.evolve(trace.plan, versions=(("2",), ("original",), ("original",)))
+
+    assert _found(trace, "S19") == []
 
 
 @pytest.mark.parametrize(("kind", "is_due"), [("purge", True), ("purge-dead", False)])

@@ -219,6 +219,39 @@ def test_before_the_heal_it_must_be_made_again_while_most_nodes_are_left(
     assert broken(trace.verdict()) == due
 
 
+@pytest.mark.parametrize(("came_back", "due"), [("empty", []), ("", ["L7"])])
+def test_before_the_heal_nobody_notices_a_node_that_has_come_back_without_its_copy(
+    came_back: str, due: list[str]
+) -> None:
+    """everything, seed 531: its holder takes it for the second one that the job shall have."""
+    trace = Trace(4, consumers=(), config=(("replica-repair-after", "10"),))
+    trace.add(0, to=("n2", "n3"), options="replicate=2 delay=8 retry=900")
+    if came_back:
+        trace.row(5, "crash", "n1", cause="kill")
+        trace.row(6, "start", "n1", cause=came_back)
+    else:
+        trace.row(5, "drop", "n1", job=JOB, cause="evicted")
+    trace.row(10, "crash", "n3", cause="kill")
+    trace.row(10, "remove", "n3")
+    trace.row(12, "nodes", "n2", detail="n1 n3:fail n4")
+    trace.row(10 + REPAIR + 1, "chaos.end")
+
+    assert [each for each in broken(trace.verdict()) if each == "L7"] == due
+
+
+@pytest.mark.parametrize(("option", "due"), [("sync=2", ["L7"]), ("async", []), ("sync=3", [])])
+def test_copies_for_which_sync_did_not_wait_are_made_and_not_those_of_async(
+    option: str, due: list[str]
+) -> None:
+    """everything, seed 533: ASYNC with `default-sync`."""
+    config = (("replica-repair-after", "0"), ("default-sync", "2"))
+    trace = Trace(4, consumers=(), config=config)
+    trace.add(0, to=("n2",), options=f"replicate=3 retry=900 ttl=3600 {option}")
+    trace.heal(20)
+
+    assert [each for each in broken(trace.verdict(end=400)) if each == "L7"] == due
+
+
 def test_of_a_job_whose_only_copy_is_gone_nobody_can_make_another() -> None:
     trace = Trace(4, consumers=(), config=(("replica-repair-after", "10"),))
     trace.add(0, to=(), options="replicate=1 retry=900")
