@@ -38,9 +38,12 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def _judge_copy(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """S26: a copy comes with what its sender knew."""
+    """S26: a copy comes with what its sender knew. A journal may have held the message back."""
     sender = job.copies.get(copy.came_from)
-    if sender is None or sender.state == ALIVE or sender.left_since >= copy.first_sent_at:
+    if sender is None or sender.state == ALIVE:
+        return
+    made = copy.first_sent_at - case.obligations.send_delay
+    if sender.left_since >= made or case.world.was_disk_faulty(sender.node, copy.first_sent_at):
         return
     case.check("S26")
     if copy.state < sender.state:

@@ -73,6 +73,18 @@ def test_a_copy_of_a_dead_job_comes_as_dead() -> None:
     assert "S26" in broken(trace.verdict(6))
 
 
+@pytest.mark.parametrize(("stalled", "is_right"), [("n1", True), ("n2", False)])
+def test_unless_the_disk_of_its_sender_kept_it_back(stalled: str, *, is_right: bool) -> None:
+    """everything, seed 673: the job died while its copies waited for the journal."""
+    trace = added(link=LinkPlan(model="hostile"))
+    trace.row(2, "disk.stall", stalled, detail="yes")
+    buried(trace, 3, told=())
+    trace.row(3.9, "disk.stall", stalled, detail="no")
+    copied_to_n3(trace, 4, 5)
+
+    assert ("S26" not in broken(trace.verdict(6))) == is_right
+
+
 @pytest.mark.parametrize("arrivals", [(4,), (4, 4), (4, 6)])
 def test_unless_it_was_sent_before_however_often_it_comes(arrivals: tuple[float, ...]) -> None:
     trace = added(link=LinkPlan(model="hostile"))
