@@ -421,6 +421,7 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
         faults.on_crash,
         workers.on_crash,
         results.on_crash,
+        turns.on_crash,
         queries.on_restart,
     ),
     "start": (

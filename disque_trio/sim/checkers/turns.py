@@ -29,6 +29,13 @@ def on_leave(case: Case, row: Row, job: Job) -> None:
         turns.perhaps_served[group_of(job)] = turns.begin()
 
 
+def on_crash(case: Case, row: Row) -> None:
+    """The turns go with the memory of the process. A job that is queued again may go on with its
+    stay in the queue, but not with its place."""
+    for key in [key for key in case.turns if key[0] == row.node]:
+        del case.turns[key]
+
+
 def on_taken(case: Case, row: Row, job: Job) -> None:
     """S37: a client or another node gets a job. Has any other group waited since before the last
     turn of this one?"""

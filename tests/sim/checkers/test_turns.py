@@ -1,5 +1,6 @@
 """S37: the groups of a queue take turns."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -60,9 +61,9 @@ AGAIN = "D-01234567-AEEEEEEEEEEEEEEEEEEEEEEE-003d"
 RECORD = "replicate=1 retry=10000 delay=0 made={} body=7{} left=3600000 due=10000"
 
 
-def one_of_each() -> Trace:
+def one_of_each(config: Sequence[tuple[str, str]] = ()) -> Trace:
     """n1 has served a job without a group. One of a group and another without one wait."""
-    trace = Trace()
+    trace = Trace(config=config)
     trace.plan = attrs.evolve(
         trace.plan, adds=(Add(at=0, node=1, producer="p1", queue="q", body="b", group="g"),)
     )
@@ -101,3 +102,24 @@ def test_the_timer_of_a_job_that_waits_takes_no_turn(*, is_served: bool) -> None
     trace.serve(4, job=OTHER)
 
     assert ("S37" in broken(trace.verdict())) == is_served
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_turns_of_a_node_end_with_its_process(*, restarts: bool) -> None:
+    """everything, seed 827: a job went on with its stay in the queue, but not with its place."""
+    trace = one_of_each(config=(("appendonly", "yes"), ("appendfsync", "always")))
+    trace.add(1.5, AGAIN, to=(), record=RECORD.format(4, " group=5"))
+    trace.serve(2, job=OF_GROUP)
+    if restarts:
+        trace.row(3, "crash", "n1", cause="kill")
+        trace.row(3.5, "start", "n1", cause="loaded")
+        for made, (job, group) in enumerate([(NEXT, ""), (AGAIN, " group=5")], 3):
+            trace.row(
+                3.5, "hold", "n1", job=job, cause="loaded", detail=RECORD.format(made, group)
+            )
+        trace.row(3.5, "loaded", "n1", cause="kept")
+        trace.requeue(3.6, "n1", "delay-over", AGAIN)
+        trace.requeue(3.6, "n1", "delay-over", NEXT)
+    trace.serve(4, job=AGAIN)
+
+    assert ("S37" in broken(trace.verdict())) != restarts
