@@ -110,7 +110,14 @@ def _report_no_answer(case: Case, add: Add) -> None:
 
 def _needs_others(case: Case, add: Add) -> bool:
     """Does the answer depend on other nodes: on their copies, or on what they know of its key?"""
-    return add.options.replicate != 1 or add.options.unique is not None or _has_left(case, add)
+    # The default of a cluster that has grown is more than its options say.
+    may_be_more = add.options.is_default and len(case.world.nodes) > case.obligations.nodes
+    return (
+        add.options.replicate != 1
+        or may_be_more
+        or add.options.unique is not None
+        or _has_left(case, add)
+    )
 
 
 def _has_left(case: Case, add: Add) -> bool:

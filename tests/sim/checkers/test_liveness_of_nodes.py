@@ -28,6 +28,24 @@ def test_a_lone_node_takes_jobs(kind: str, cause: str, due: list[str]) -> None:
     assert broken(refused(kind, cause).verdict()) == due
 
 
+@pytest.mark.parametrize(
+    ("joined", "replicate", "due"),
+    [(2, "", []), (2, "replicate=1 ", ["L5"]), (1, "", ["L5"])],
+)
+def test_by_default_it_wants_copies_once_others_have_joined(
+    joined: int, replicate: str, due: list[str]
+) -> None:
+    """everything, seed 788."""
+    trace = Trace(nodes=1, config=(("default-replicate", "4"),))
+    for node in range(2, joined + 1):
+        trace.row(2, "start", f"n{node}", cause="fresh")
+    detail = f"timeout=1000 {replicate}retry=10 body=b"
+    trace.row(5, "add.invoke", "n1", queue="q", client="p1", ref=9, detail=detail)
+    trace.row(6, "add.refused", "n1", queue="q", client="p1", ref=9, cause="NOREPL")
+
+    assert broken(trace.verdict()) == due
+
+
 def test_a_node_that_is_stopped_or_leaves_need_not() -> None:
     for kind in ("pause", "leave", "crash"):
         trace = refused("add.unknown", "timeout")
