@@ -323,11 +323,15 @@ def _is_unreached(case: Case, job: Job, ack: Ack, copy: Copy) -> bool:
 
 def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:
     """Does nobody get the job, so that nobody acknowledges it again; and have all who knew of the
-    ack crashed, or kept it for the job's TTL, before it was told, or dropped their copies and lost
-    the record of that?"""
+    ack crashed, or evicted it, or kept it for the job's TTL, before it was told, or dropped their
+    copies and lost the record of that?"""
     return (
         not (_comes_again(case, job, copy) and _workers(case, job.queue))
-        and (job.acks_crashed > 0 or case.is_ttl_over(job) or _is_back(job, copy))
+        and (
+            job.acks_crashed + job.acks_evicted > 0
+            or case.is_ttl_over(job)
+            or _is_back(job, copy)
+        )
         and not any(other.is_acked for other in job.copies.values())
         and copy.ack_received_at == NEVER
         and copy.node not in job.collected_over

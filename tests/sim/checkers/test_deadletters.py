@@ -309,16 +309,18 @@ def test_word_of_a_fastack_may_be_under_way_from_a_node_that_is_cut_off_for_ever
 
 def outlived(
     *, forgets: bool = True, is_dead: bool = True, told: bool = False, consumers: str = "",
-    retry: int = 10, ttl: int = 3600,
+    retry: int = 10, ttl: int = 3600, is_evicted: bool = False,
 ) -> Trace:  # fmt: skip
-    """n1 acknowledges the job, and crashes before it has told n2."""
+    """n1 acknowledges the job, and crashes or evicts that before it has told n2."""
     trace = Trace(consumers=consumers.split())
     job = JOB if retry else ONCE
     trace.add(1, job=job, to=("n2",), options=f"replicate=2 retry={retry} ttl={ttl} limit=2")
     trace.serve(2, job=job)
     trace.ack(3, job=job)
     trace.send(3.001, "setack", "n1", "n2", job, detail="holders=2", lost=None if told else 3.002)
-    if forgets:
+    if is_evicted:
+        trace.row(3.1, "drop", "n1", job=job, cause="evicted")
+    elif forgets:
         trace.crash(3.1, "n1", back=4)
     if is_dead:
         trace.requeue(12, "n2")
@@ -336,8 +338,9 @@ def outlived(
         outlived(is_dead=False),
         outlived(is_dead=False, retry=0, consumers="n2"),
         outlived(forgets=False, ttl=15, consumers="n2"),
+        outlived(is_evicted=True, consumers="n2"),  # everything, seeds 900 and 1033
     ],
-    ids=["it is dead", "nobody asks for its queue", "RETRY 0", "it is dead, the ack expired"],
+    ids=["it is dead", "nobody asks for its queue", "RETRY 0", "the ack expired", "and evicted"],
 )
 def test_a_copy_that_nobody_gets_may_outlive_the_ack(trace: Trace) -> None:
     assert "L3" not in broken(trace.verdict(end=400))
