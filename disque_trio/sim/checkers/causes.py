@@ -132,8 +132,8 @@ def _message_was_late(duplicate: DuplicateCase) -> bool:
 def _copy_came_again(duplicate: DuplicateCase) -> bool:
     """Did YOURJOBS come twice, and the node not know by then that it had delivered the job: because
     a client had deleted it there (DELJOB), or because it has no leases? No second time of giving
-    belongs to it."""
-    job, stay = duplicate.job, duplicate.chain[0]
+    belongs to it. From there other nodes may have got it."""
+    job, stay = duplicate.job, duplicate.root
     copy = job.copies.get(stay.node)
     if copy is None or stay.cause != "import" or stay.given_at != NEVER:
         return False

@@ -181,6 +181,26 @@ def test_d5_of_a_job_that_came_twice_to_a_node_without_leases(
     assert trace.verdict().duplicates == {cause: 1}
 
 
+@pytest.mark.parametrize(("lease", "cause"), [("no", "D5"), ("yes", "DX")])
+def test_d5_also_if_that_node_gave_it_on_the_second_time(lease: str, cause: str) -> None:
+    """everything, seed 905."""
+    config = [("delivery-lease", lease)]
+    trace = Trace(link=LinkPlan(model="hostile"), config=config)
+    trace.add(0)
+    what = f"jobs={JOB} holders=n1,n2,n3"
+    for time, giver, taker, ref in ((2, "n1", "n2", 99), (3, "n2", "n3", 100)):
+        trace.row(time, "unqueue", giver, job=JOB, cause="given")
+        trace.row(time, "give", giver, job=JOB, peer=taker, cause="given")
+        trace.row(time, "send", giver, peer=taker, cause="yourjobs", detail=what, ref=ref)
+        trace.row(time + 0.1, "recv", taker, peer=giver, cause="yourjobs", detail=what, ref=ref)
+        again(trace, time + 0.1, taker, "import", f"c{taker[1:]}")
+        if taker == "n2":
+            trace.row(2.2, "recv", "n2", peer="n1", cause="yourjobs", detail=what, ref=ref)
+            trace.requeue(2.2, "n2", "import")
+
+    assert trace.verdict().duplicates == {cause: 1}
+
+
 def test_d7_after_a_node_said_that_it_knows_nothing() -> None:
     trace = Trace()
     trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")
