@@ -53,14 +53,15 @@ def _has_another_announced(case: Case, job: Job, mine: Copy, row: Row) -> bool:
 
 
 def _were_apart(case: Case, one: str, other: str, since: Micros, until: Micros) -> bool:
-    """Was there trouble that ends a link, or for which one node suspects the other?"""
+    """Was there trouble that ends a link, or for which one node suspects the other? Slow messages
+    are none: they may be those of another link."""
     world = case.world
     least = min(STALL, case.obligations.node_timeout)
     troubles = [*world.link_troubles.get((min(one, other), max(one, other)), ())]
     for node in (one, other):
         if meets_any(world.outages.get(node, ()), since, until):
             return True
-        troubles += world.pauses.get(node, ())
+        troubles += [each for each in world.pauses.get(node, ()) if not each.is_slow]
     long = [each for each in troubles if (each.end or until) - each.start >= least]
     return meets_any(long, since, until)
 

@@ -71,6 +71,20 @@ def test_who_heard_it_from_another_tells_only_a_holder_that_was_away(
     assert ("L10" in broken(trace.verdict(end=25))) == is_due
 
 
+def test_slow_messages_are_no_absence() -> None:
+    """everything, seed 941: another link was slow."""
+    trace = Trace(consumers=())
+    trace.add(0)
+    trace.send(9, "jobstate", "n3", "n1", lag=1, detail="dead redriven=0")
+    trace.row(10, "dead", "n1", job=JOB, queue="q", cause="jobstate", detail="redriven=0 left=1")
+    trace.row(12, "delay", "n1", peer="n3", detail="2000")
+    trace.row(19, "delay", "n1", peer="n3", detail="0")
+    trace.heal(20)
+    trace.send(21, "pong", "n2", "n1", job="")
+
+    assert "L10" not in broken(trace.verdict(end=25))
+
+
 @pytest.mark.parametrize(
     ("cause", "cut_at", "is_due"),
     [("setack", 19.5, False), ("setack", 1, True), ("ackjob", 19.5, True)],
