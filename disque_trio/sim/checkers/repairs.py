@@ -7,6 +7,7 @@ from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import NEVER, Job
+from disque_trio.sim.checkers.refusals import was_short_of_memory
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
@@ -39,7 +40,10 @@ def judge_before_heal(case: Case, row: Row) -> None:
         options, gone = job.options, [node for node in job.lost_on if node in world.removed]
         if options is None or not gone or not options.retry or not job.is_added:
             continue
-        due = min(_noticed(case, job, options.replicate), len(fit))
+        due = min(
+            _noticed(case, job, options.replicate),
+            sum(_has_room(case, job, node, since) for node in fit),
+        )
         have = sum(node in fit for node in job.copies)
         if not have or job.ended is not None or case.has_expired(job):
             continue
@@ -85,8 +89,9 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
     have = sum(node in fit for node in job.copies)
     if not have and job.copies:
         return  # no node of the core has a copy to send
-    due = min(promised, sum(not _lacks_it_unnoticed(case, job, node) for node in fit))
     since = max(world.healed, job.created_at or 0)
+    may_hold = [node for node in fit if not _lacks_it_unnoticed(case, job, node)]
+    due = min(promised, sum(_has_room(case, job, node, since) for node in may_hold))
     if have < due and (_are_lists_wrong(case, job, fit, due) or _seem_enough(case, job, fit, due)):
         return
     if have < due and (case.now - since <= case.obligations.repair or not is_whole(case)):
@@ -102,6 +107,11 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
 def _noticed(case: Case, job: Job, copies: int) -> int:
     """Of so many, without those on nodes that have come back without theirs."""
     return copies - sum(node not in case.world.removed for node in job.lost_on)
+
+
+def _has_room(case: Case, job: Job, node: str, since: Micros) -> bool:
+    """Has it a copy, or has had memory for one since then?"""
+    return node in job.copies or not was_short_of_memory(case, node, since, case.now)
 
 
 def _lacks_it_unnoticed(case: Case, job: Job, node: str) -> bool:

@@ -281,6 +281,27 @@ def test_of_a_job_whose_only_copy_is_gone_nobody_can_make_another() -> None:
     assert broken(trace.verdict()) == []
 
 
+@pytest.mark.parametrize(("memory", "due"), [("60kb", []), ("1gb", ["L7"])])
+@pytest.mark.parametrize("is_healed", [False, True])
+def test_a_node_without_memory_for_it_takes_no_copy(
+    memory: str, due: list[str], *, is_healed: bool
+) -> None:
+    """everything, seeds 1269 and 1280: dead jobs filled the nodes."""
+    config = (("replica-repair-after", "10"), ("maxmemory", memory))
+    trace = Trace(4, consumers=(), config=config)
+    trace.add(0, to=("n2",), options="replicate=2 retry=900")
+    trace.row(10, "crash", "n2", cause="kill")
+    trace.row(10, "remove", "n2")
+    trace.row(12, "nodes", "n1", detail="n2:fail n3 n4")
+    if is_healed:
+        trace.heal(20)
+    else:
+        trace.row(10 + REPAIR + 1, "chaos.end")
+
+    found = broken(trace.verdict(end=20 + REPAIR + 1))
+    assert [each for each in found if each == "L7"] == due
+
+
 def test_it_has_been_made_again() -> None:
     trace = lost_on()
     trace.copy(40, "n1", "n3")
