@@ -30,6 +30,8 @@ AGAIN: Final[Millis] = 250
 """How often a node repeats what it wants."""
 NEWS: Final[Millis] = 20
 """The same if it wants more than it has asked for."""
+UNANSWERED: Final[Millis] = 500
+"""How long the answer to the last report is awaited before the next one, which voids it."""
 FRESH: Final[Millis] = 1000
 """How long a report says what a node uses, for a keeper that has been left more."""
 VOTE: Final[Millis] = 2000
@@ -141,7 +143,7 @@ def _give_up(node: NodeState, limit: Limit) -> None:
     keeper = limiting.keeper(node, limit)
     if keeper == node.cluster.myself.id:
         _keep(node, limit)
-    elif node.mono >= limit.asked_at + NEWS:
+    elif node.mono >= _next(limit, NEWS):
         _report(node, limit, keeper)
 
 
@@ -155,9 +157,9 @@ def _ask(node: NodeState, limit: Limit) -> None:
         _keep(node, limit)
     elif (
         not limit.asked
-        or node.mono >= limit.asked_at + AGAIN
+        or node.mono >= _next(limit, AGAIN)
         or (
-            node.mono >= limit.asked_at + NEWS
+            node.mono >= _next(limit, NEWS)
             and (
                 limiting.wanted(node, limit) > limit.asked
                 or limiting.lacks_tokens(node, limit)  # a lease may have ended
@@ -166,6 +168,12 @@ def _ask(node: NodeState, limit: Limit) -> None:
     ):
         _report(node, limit, keeper)
     _arm(node, limit)
+
+
+def _next(limit: Limit, after: Millis) -> Millis:
+    """When the next report may be sent, at the earliest: where messages take longer than that, the
+    answer to the last one is still on its way."""
+    return limit.asked_at + (after if limit.is_answered else max(after, UNANSWERED))
 
 
 def _report(
@@ -200,15 +208,18 @@ def on_limitpoll(node: NodeState, sender: Peer, message: LimitPoll) -> None:
 
 
 def on_limitgrant(node: NodeState, sender: Peer, message: LimitGrant) -> None:
-    """The keeper has answered. Older answers are void: more than was reported since is not used."""
+    """The keeper has answered. The leases of older answers are void: more than was reported since
+    is not used. The tokens are not, because no other node gets them."""
     name = message.queue
     limit = node.group_limits.get((name, message.group)) if message.group else node.limits.get(name)
-    if limit is None or message.number != limit.number:
+    if limit is None or sender.id != limit.promised_to:
         return
-    if sender.id == limit.promised_to:
+    if message.number == limit.number:
         limiting.granted(node, limit, message.slots, message.tokens)
         limiting.answered(node, limit)
-        _arm(node, limit)
+    elif message.number == limit.number - 1:
+        limiting.take_tokens(node, limit, message.tokens, limit.asked_before)
+    _arm(node, limit)
 
 
 def on_limitreport(node: NodeState, sender: Peer, message: LimitReport) -> None:
@@ -525,7 +536,7 @@ def _is_idle(node: NodeState, limit: Limit) -> bool:
 
 
 def _next_report(node: NodeState, limit: Limit) -> Millis:
-    return limit.asked_at + (AGAIN if limiting.wanted(node, limit) else RENEW)
+    return _next(limit, AGAIN if limiting.wanted(node, limit) else RENEW)
 
 
 def _is_used_here(node: NodeState, limit: Limit) -> bool:

@@ -114,8 +114,14 @@ class Limit(Timed):
     number: int = 0
     """Of the last report."""
     asked_at: Millis = 0
+    asked_before: Millis = 0
+    """When the report before that was sent."""
+    is_answered: bool = True
+    """Has the keeper answered the last report?"""
     asked: int = 0
     """How many more deliveries it has asked for."""
+    used: int = 0
+    """How many leases the last report said that run here, or may at once."""
     reported: int = 0
     """How many leases it has said that it uses, or may use."""
     missed: int = 0

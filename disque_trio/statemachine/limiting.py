@@ -323,11 +323,13 @@ def _deliverable(node: NodeState, limit: Limit) -> int:
 
 
 def lacks_tokens(node: NodeState, limit: Limit) -> bool:
-    """May leases be given here, but no jobs delivered?"""
+    """May leases be given here, some of which have ended since the last report, but no jobs
+    delivered? The keeper gives no tokens for leases that it takes to run."""
     if not (limit.setting.rate and limit.setting.concurrency):
         return False
-    has_slots = node.mono < limit.slots_until and limit.slots > leased(node, limit)
-    return has_slots and not allowed(node, limit)
+    leases = leased(node, limit)
+    has_slots = node.mono < limit.slots_until and limit.slots > leases
+    return has_slots and leases < limit.used and not allowed(node, limit)
 
 
 def waits(node: NodeState, queue: Queue) -> bool:
@@ -402,7 +404,9 @@ def report(node: NodeState, limit: Limit) -> tuple[int, int, int]:
     kept = limit.slots if has_slots and node.mono < limit.slots_until else 0
     limit.slots = min(kept, here + _deliverable(node, limit))
     limit.number += 1
+    limit.asked_before, limit.is_answered = limit.asked_at, False
     limit.asked_at, limit.asked, limit.missed = node.mono, more, 0
+    limit.used = here
     limit.reported = max(limit.slots, here)
     return here, limit.reported, more
 
@@ -411,12 +415,18 @@ def granted(node: NodeState, limit: Limit, slots: int, tokens: int) -> None:
     """The keeper has answered the last report."""
     if tokens or slots > limit.slots:
         limit.asked = 0
+    limit.is_answered = True
     limit.slots, limit.slots_until = slots, limit.asked_at + SLOTS_VALID
+    take_tokens(node, limit, tokens, limit.asked_at)
+
+
+def take_tokens(node: NodeState, limit: Limit, tokens: int, asked_at: Millis) -> None:
+    """The keeper grants tokens, in answer to the report of that time. Serve who waits for them."""
     if node.mono >= limit.tokens_until:
         limit.tokens = 0
-    if tokens:
+    if tokens and node.mono < asked_at + TOKENS_VALID:
         limit.tokens += tokens
-        limit.tokens_until = limit.asked_at + TOKENS_VALID
+        limit.tokens_until = max(limit.tokens_until, asked_at + TOKENS_VALID)
     if not allowed(node, limit):
         return
     if limit.group:

@@ -48,14 +48,16 @@ class Workers:
         return sum(host == name for host, _, _ in self.got)
 
 
-def cluster(*limit: str | int, names: str = "abc", jobs: int = 6, retry: int = 30) -> ClusterRig:
+def cluster(
+    *limit: str | int, names: str = "abc", jobs: int = 6, retry: int = 30, latency: int = 1
+) -> ClusterRig:
     """Nodes of which each has jobs of `q`, with limits that all of them know."""
-    rig = ClusterRig(*names)
+    rig = ClusterRig(*names, latency=latency)
     if len(names) > 1:
         rig.form()
     if limit:
         rig.ask(names[0], "QUEUE", "LIMIT", "q", *limit)
-        rig.run(50)
+        rig.run(50 * latency)
     for name in names:
         for _ in range(jobs):
             rig.ask(name, "ADDJOB", "q", "body", 0, "REPLICATE", 1, "RETRY", retry)
