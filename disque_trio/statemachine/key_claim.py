@@ -344,8 +344,10 @@ def _answer(node: NodeState, sender: Peer, message: KeyClaim) -> None:
         # With an id, it is a job that is held back until these have ended.
         waits = message.id != NO_JOB and any(map(key_facts.is_live, found))
         own = node.jobs.get(message.id)
-        if own is not None and key_index.search_for(node, own) is not None:
-            # Two ask about it.
+        if own is not None and (
+            key_index.search_for(node, own) is not None or not key_index.is_held_back(own)
+        ):
+            # Two ask about it, or it has been let go, which the other node may have forgotten.
             found.append(key_index.fact_of(node, own))
     askers = node.keys.askers
     if waits:

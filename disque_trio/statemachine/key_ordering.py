@@ -38,8 +38,10 @@ from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job, is_at_least_once, rank
 from disque_trio.statemachine.key_facts import (
     DEAD,
+    ENDED,
     GIVEN_OUT,
     HELD,
+    HELD_BACK,
     IN_QUEUE,
     MOVED,
     UNLESS_KNOWN_AS_TAKEN,
@@ -112,6 +114,15 @@ def _is_left_to_other(node: NodeState, job: Job, answers: Answers) -> bool:
     )
 
 
+def _was_let_go(job: Job, answers: Answers) -> bool:
+    """Does another holder know that the earlier jobs have ended, or that the job was enqueued?"""
+    return any(
+        fact.id == job.id and fact.word in (HELD, ENDED) and not fact.marks & HELD_BACK
+        for facts in answers.values()
+        for fact in facts
+    )
+
+
 def _preference(id: NodeId, job: Job) -> tuple[bool, int]:
     return job.id[2:10] == id[:8], rank(id, job.id)
 
@@ -150,6 +161,9 @@ def _decide(node: NodeState, search: Search, answers: Answers) -> None:
     replaces."""
     job = search.job
     assert job is not None, f"search {search.number} is about no job"
+    if _was_let_go(job, answers):
+        _let_go(node, search, job, is_first=False)
+        return
     if _is_left_to_other(node, job, answers):
         _forget(node, search)
         return
@@ -175,17 +189,19 @@ def _decide(node: NodeState, search: Search, answers: Answers) -> None:
         key_search.pause(node, search, max(wait, LOOK_EVERY))
 
 
-def _let_go(node: NodeState, search: Search, job: Job) -> None:
+def _let_go(node: NodeState, search: Search, job: Job, *, is_first: bool = True) -> None:
+    """The job need not wait any longer. If another node knew that before, a worker may have it."""
     _forget(node, search)
     if _is_here(node, job) and key_index.is_held_back(job):
         key_index.let_go(node, job)
         if not job.flags & DELAYED:
-            _queue(node, job)
+            _queue(node, job, is_first=is_first)
     _answer(node, job)
 
 
-def _queue(node: NodeState, job: Job) -> None:
-    if job.retry and job.queue is not None and lifecycle.is_paused_in(node, job.queue):
+def _queue(node: NodeState, job: Job, *, is_first: bool) -> None:
+    is_paused = job.queue is not None and lifecycle.is_paused_in(node, job.queue)
+    if job.retry and (is_paused or not is_first):
         lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))  # as after RETRY
         return
     # The other holders are informed that it is queued: it may become due there, too.
