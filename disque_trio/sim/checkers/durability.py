@@ -318,7 +318,9 @@ def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
     crash = case.world.crashes.get(node)
     if since is None or crash is None or case.is_live:
         return True
-    return crash.cause != "stop" and _may_be_unwritten(case, crash, since)
+    # A stop writes what has not been written, if the disk takes it.
+    is_written = crash.cause == "stop" and not case.world.was_disk_faulty(node, crash.time)
+    return not is_written and _may_be_unwritten(case, crash, since)
 
 
 def _may_be_unwritten(case: Case, crash: Row, since: Micros) -> bool:

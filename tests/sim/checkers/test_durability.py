@@ -191,6 +191,21 @@ def test_a_crash_may_take_a_redrive_that_is_not_written_and_of_which_nobody_was_
     )
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_stop_writes_the_death_of_a_job_unless_the_disk_is_full(*, is_full: bool) -> None:
+    """everything, seed 1543."""
+    trace = held("always")
+    if is_full:
+        trace.row(2, "disk.full", "n1", detail="yes")
+    trace.row(3, "dead", "n1", job=JOB, cause="retry", detail="redriven=0 left=604800000")
+    fallen(trace, 6, "n1", "stop")
+    trace.row(7, "start", "n1", cause="loaded")
+    trace.row(7, "hold", "n1", job=JOB, queue="q", cause="loaded")
+    trace.row(7, "loaded", "n1", cause="kept")
+
+    assert any("redriven" in each for each in problems(trace)) != is_full
+
+
 def test_an_ack_that_was_confirmed_is_not_forgotten() -> None:
     trace = held("always")
     trace.serve(1)
