@@ -2,7 +2,7 @@
 
 `HELLO` alone is Disque's (original 2.10). Current Redis clients send it with a protocol version as
 their first request; the original refuses that. Version 3 changes only nulls, and the replies of
-this command, CONFIG GET, COMMAND and QUEUE INFO. Owns `Client.protocol`.
+this command, CONFIG GET, COMMAND, QUEUE INFO and TRACE. Owns `Client.protocol`.
 """
 
 from typing import Final

@@ -27,7 +27,7 @@ class Prefilter:
     queue: bytes | None
     states: tuple[int, ...]
     flags: int
-    """An active job with one of these flags passes in any case of `states`."""
+    """An active job with one of these flags passes regardless of `states`."""
     since: Millis
     """The earliest creation time, by the wall clock of the job's creator."""
     until: Millis
