@@ -283,9 +283,9 @@ def on_due(node: NodeState, job: Job) -> None:
 
 
 def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
-    """Handle SETACK: another node acknowledges the job. The sender collects the job if it knows
-    every holder known here. Otherwise this node sends it ACKHOLDERS if it compares digests, or else
-    collects the job itself."""
+    """Handle SETACK: another node acknowledges the job. The sender collects the job if it has every
+    holder in this node's list. Otherwise this node sends it ACKHOLDERS if it compares digests, or
+    else collects the job itself."""
     job = node.jobs.get(message.id)
     was_pending = job is not None and job.state != ACKED
     if job is not None and was_pending:
@@ -321,8 +321,8 @@ def on_result(node: NodeState, sender: Peer, message: Result) -> None:
 
 
 def knows_as_much(message: SetAck, job: Job) -> bool:
-    """Does the sender know every holder that this node knows? An original node sends only the
-    number of its holders; that must be at least the number known here."""
+    """Does the sender have every holder in this node's list? An original node sends only the number
+    of its holders; that must be at least the number here."""
     if message.digest and job.holders:
         return message.digest == digest_of(job.holders)
     return len(job.holders) <= message.holders

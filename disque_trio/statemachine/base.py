@@ -59,7 +59,7 @@ DEAD: Final = 4
 """Ours: kept, and not delivered (decision 71)."""
 STATE_NAMES: Final = (b"wait-repl", b"active", b"queued", b"acked", b"dead")
 
-# Job flags, likewise.
+# Job flags, with their numbers in serialized jobs.
 BCAST_QUEUED: Final = 1
 """This node announces its next enqueue with QUEUED."""
 BCAST_WILLQUEUE: Final = 2

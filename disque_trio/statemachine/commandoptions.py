@@ -347,6 +347,6 @@ def words(options: Table, values: Mapping[str, Any]) -> list[Any]:
 
 
 def behind_from(queues: Iterable[bytes]) -> list[bytes]:
-    """The queues, ordered so that GETJOB parses none as an option: those named like an option come
+    """The queues, ordered so that GETJOB parses none as an option: those named like an option are
     first."""
     return sorted(queues, key=lambda name: name.upper() not in GETJOB)

@@ -13,7 +13,7 @@ class Kind(enum.StrEnum):
     HOLD = "hold"
     """A record of the job has been created."""
     DROP = "drop"
-    """The record is gone."""
+    """The record has been dropped."""
     QUEUE = "queue"
     UNQUEUE = "unqueue"
     SERVE = "serve"

@@ -30,7 +30,7 @@ class Line:
     rest: SortedEntries | None = None
     """The entries after the first; None until there was one."""
     is_in_ring: bool = True
-    """False if its turn came while its group was parked, until the group is unparked."""
+    """False from a turn while its group was parked until the group is unparked."""
 
     def __len__(self) -> int:
         return (self.first is not None) + len(self.rest or ())

@@ -227,7 +227,7 @@ def _stored_result(node: NodeState, kept: KeptResult) -> StoredResult:
 
 
 def unwrite(node: NodeState) -> None:
-    """Drop the records since the last `take`: they came from the journal."""
+    """Drop the records since the last `take`, which are in the journal already."""
     node.out.records.clear()
 
 

@@ -212,7 +212,7 @@ def take_answer(node: NodeState, search: Search, sender: Peer, message: KeyAnswe
 
 
 def consider(node: NodeState, search: Search) -> None:
-    """If all have answered, let its rule decide."""
+    """If all have answered, apply the rule of the search."""
     ids = [peer.id for peer in awaited(node, search)]
     if any(id not in search.answers for id in ids):
         return

@@ -147,7 +147,7 @@ def _is_given_back(job: Job) -> bool:
 
 def check_life(node: NodeState, job: Job, delay: Millis) -> None:
     """Raise CommandError if the job would expire before the delay ends, or if a holder does not
-    support so long a delay."""
+    support such a long delay."""
     left = job.expires - node.mono
     if not job.retry or _is_given_back(job):
         return

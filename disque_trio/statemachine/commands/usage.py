@@ -1,8 +1,8 @@
 """Parses usage lines such as ``queue body [DELAY sec] [ASYNC]`` into the parts of each form.
 
-Upper-case words are keywords, lower-case ones stand for a value, brackets enclose what may be left
-out, and may have brackets in them, ``...`` repeats what stands before it, ``a|b`` is a choice. `` |
-`` separates the forms of a command.
+Upper-case words are keywords, lower-case words are placeholders of values, brackets enclose
+optional parts and may be nested once, ``...`` repeats the part before it, ``a|b`` is a choice.
+`` | `` separates the forms of a command.
 """
 
 import re
@@ -36,7 +36,7 @@ class Part:
 
     @property
     def choices(self) -> list[str]:
-        """The values that its first word may have, if they are listed."""
+        """The keywords that its first word may be; empty if it is a placeholder."""
         return self.words[0].split("|") if self.is_keyword else []
 
     def opens_with(self, word: str) -> bool:
