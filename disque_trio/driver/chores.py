@@ -1,4 +1,4 @@
-"""Chores that are done at once: write files, raise limits, read the vitals of the process."""
+"""Chores that run synchronously: write files, raise limits, read figures of the process."""
 
 from collections.abc import Iterator, Mapping
 
@@ -27,7 +27,7 @@ InstantChore = (
 
 
 class ChoreRunner:
-    """Does the chores of one node."""
+    """Runs the chores of one node."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ChoreRunner:
         self._journal = journal
 
     def run(self, chore: InstantChore) -> object:
-        """Do it. The outcome is what the chore's class says."""
+        """Carry out a chore. The outcome is described in the chore's class."""
         match chore:
             case RewriteConfig():
                 return self._host.rewrite_config(self._state.config)
@@ -70,7 +70,7 @@ class ChoreRunner:
                 return None
 
     def process_vitals(self) -> Vitals:
-        """Of the process and the journal, without connections."""
+        """Figures of the process and the journal, without connections."""
         vitals = self._host.vitals()
         if self._journal is not None:
             vitals.journal = self._journal.vitals()

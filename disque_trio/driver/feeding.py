@@ -1,8 +1,9 @@
-"""Clients whose replies are made in pieces: the next piece once the socket has taken the last one.
+"""Clients whose replies are produced in pieces: each piece after the socket has accepted the
+previous one.
 
-They take turns: all together get `Knobs.feed_room` bytes per batch. A client that reads nothing for
-a second is stalled: from then on all that its replies still have to say counts against the limits
-on unread replies, and what is in memory only for them counts as memory in use.
+They take turns; all together receive `Knobs.feed_room` bytes per batch. A client that reads nothing
+for a second is stalled: then the rest of its replies counts towards the limits of unread output,
+and memory that only these replies use counts as memory in use.
 """
 
 from collections import OrderedDict
@@ -15,13 +16,13 @@ from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.stats import Traffic
 
 HEAVY: Final = 4 * MUCH
-"""What a client with such replies weighs."""
+"""The weight of a client with such replies."""
 LINGER_S: Final = 10
-"""How long a client that is to be disconnected after its replies may read nothing of them."""
+"""How long a client that will be disconnected after its replies may read nothing."""
 
 
 class Feeding:
-    """These clients of one node."""
+    """The clients of one node with such replies."""
 
     def __init__(
         self,
@@ -30,21 +31,21 @@ class Feeding:
         freed: Callable[[Session], None],
         most: int = DEFAULTS.feed_room,
     ) -> None:
-        """`owes` is called with what a socket did not take, `freed` for a client whose replies have
-        all been made."""
+        """`owes` is called with the number of bytes that a socket did not accept, `freed` for a
+        client whose replies are complete."""
         self.clients: dict[Session, None] = {}
-        """All of them."""
+        """All clients with unfinished replies."""
         self.ready: OrderedDict[Session, None] = OrderedDict()
-        """Those whose next piece can be made."""
+        """The clients whose next piece can be made."""
         self._traffic = traffic
         self._owes = owes
         self._freed = freed
         self._most = most
-        """Bytes of pieces per batch."""
+        """The size of pieces per batch, in bytes."""
         self._room = most
 
     def begin(self, now: Now) -> None:
-        """A batch begins: make the next pieces."""
+        """Make the next pieces, at the beginning of a batch."""
         self._room = self._most
         for _ in range(len(self.ready)):
             if self._room <= 0:
@@ -53,7 +54,7 @@ class Feeding:
             self._feed(session, now)
 
     def start(self, session: Session, unsent: int, now: Now) -> None:
-        """The client has replies that are to be made; so many bytes before them are unsent."""
+        """Begin with the unfinished replies of a client; `unsent` bytes before them are unsent."""
         self.clients[session] = None
         session.is_reading = True
         if unsent:
@@ -67,7 +68,7 @@ class Feeding:
             session.weight = max(session.weight, HEAVY)
 
     def drained(self, session: Session) -> bool:
-        """The socket has taken everything. Is there more to be made?"""
+        """The socket has accepted everything. Returns whether there are further pieces."""
         if session.pending is None:
             return False
         self.ready[session] = None
@@ -102,7 +103,7 @@ class Feeding:
         session.set_unsent(session.unsent, session.limit)
 
     def look(self, session: Session, unsent: int) -> None:
-        """Once a second while bytes are unsent: does the client read?"""
+        """Check once per second, while bytes are unsent, whether the client reads."""
         if session.pending is None:
             return
         if session.is_reading or unsent != session.in_socket:
@@ -116,13 +117,14 @@ class Feeding:
             session.port.abort()
 
     def count(self, session: Session, promised: int, alone: int) -> None:
-        """What a stalled client's replies still have to say, and what is in memory only for it."""
+        """Set the remaining bytes of a stalled client's replies, and the memory that only these
+        use."""
         session.promised = promised
         self._traffic.kept += alone - session.kept
         session.kept = alone
 
     def forget(self, session: Session) -> None:
-        """A client has gone."""
+        """Drop a client that has disconnected."""
         self.ready.pop(session, None)
         if session.pending is not None:
             self.count(session, 0, 0)
@@ -131,7 +133,7 @@ class Feeding:
 
 
 def weighed(before: int, size: int) -> int:
-    """What a client weighs after replies of so many bytes. It counts as a light one again after
-    some thirty small ones."""
+    """The weight of a client after replies of `size` bytes. It becomes light again after about
+    thirty small ones."""
     weight = max(size, before - (before >> 3))
     return weight if weight > MUCH else 0

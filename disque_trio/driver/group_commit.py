@@ -1,12 +1,12 @@
-"""Group commit: the output of a batch leaves the node once the journal has the batch's records.
+"""Group commit: the output of a batch is sent once the journal has the batch's records.
 
-Replies and messages about jobs wait, in order, for the records of their batch and of all batches
-before it. Output that depends on no record leaves at once (`overtaking`), so that a slow disk does
-not look like a dead node. Without a journal nothing waits.
+Replies and messages about jobs wait, in order, for the records of their batch and of all earlier
+batches. Output that depends on no record is sent at once (`overtaking`), so that a slow disk does
+not look like a dead node. Without a journal, nothing waits.
 
-While the journal cannot be written nothing is confirmed: clients are answered MISCONF in place of
-what could not be kept, and the node sends no messages about jobs, so that their other holders take
-over. Its other messages leave as usual.
+While the journal cannot be written, nothing is confirmed: clients receive MISCONF instead of
+replies whose records could not be kept, and the node sends no messages about jobs, so that other
+holders take over. Its other messages are sent as usual.
 """
 
 from collections import deque
@@ -39,11 +39,11 @@ class GroupCommit:
         self._carry = carry
         self._waiting: deque[tuple[int, Outbox, dict[Session, int]]] = deque()
         self._known_trouble = ""
-        """The trouble that the machine has been told of."""
+        """The error of the journal that was reported to the machine; empty if there is none."""
         self.has_changed = False
-        """Has the journal kept more, got into trouble, or recovered, since `catch_up`?"""
+        """Has the journal kept more, failed, or recovered, since `catch_up`?"""
         self._is_recording = False
-        """Is the present batch being recorded?"""
+        """Is the current batch being recorded?"""
         self._wake = wake
         journal.end.changed = self._note_change
 
@@ -60,14 +60,15 @@ class GroupCommit:
         )
 
     def _note_change(self) -> None:
-        """The next batch must `catch_up`; not with the present one, if it is written at once."""
+        """Request `catch_up` in the next batch, unless the change is that the current batch was
+        written at once."""
         if self._is_recording and not self._waiting and not self._end.trouble:
             return
         self.has_changed = True
         self._wake()
 
     def submit(self, out: Outbox, now: Now) -> None:
-        """Carry the outbox out, now or once the journal has its records."""
+        """Carry out the outbox, now or once the journal has its records."""
         end = self._end
         if out.records:
             self._is_recording = True
@@ -88,13 +89,14 @@ class GroupCommit:
             self._carry(out)
 
     def _send_early(self, out: Outbox, kept: int) -> None:
-        """Carry out what depends on no record."""
+        """Carry out the output that depends on no record."""
         early = overtaking(out, kept, self._end.last)
         if early is not None:
             self._carry(early)
 
     def catch_up(self, now: Now) -> None:
-        """A batch begins: carry out what the journal has kept, or refuse what it cannot keep."""
+        """At the beginning of a batch: carry out the output whose records are kept, or refuse it if
+        they cannot be kept."""
         self.has_changed = False
         end = self._end
         waiting = self._waiting
@@ -117,7 +119,8 @@ class GroupCommit:
             self._refuse_unkept(out)
 
     def _refuse_unkept(self, out: Outbox) -> None:
-        """This batch could not be kept: drop its messages, answer its clients with an error."""
+        """The records of this batch could not be kept: drop its messages, and reply to its clients
+        with an error."""
         out.messages = []
         out.replies = [(client, self._error(reply)) for client, reply in out.replies]
         self._carry(out)

@@ -1,8 +1,8 @@
-"""Rates and depths of the last hour and the last day, and what happened meanwhile, for whoever
-looks at the node later.
+"""The history of a node: rates and depths of the last hour and the last day, and events in that
+time.
 
-A sample each ten seconds, taken in a batch that comes anyway: a node without work takes none until
-it has some, at the latest with its next heartbeat.
+A sample is taken every ten seconds, as part of a batch: a node without work takes it with its next
+batch, at the latest at its next heartbeat.
 """
 
 import re
@@ -18,36 +18,38 @@ from disque_trio.statemachine.state import NodeState
 
 FINE_S: Final = 10
 COARSE: Final = 30
-"""Fine samples of which one coarse sample is made: five minutes."""
+"""The number of fine samples in one coarse sample: five minutes."""
 FINE_MOST: Final = 360
 COARSE_MOST: Final = 288
 _COUNTED: Final = 10_000
-"""Queues whose jobs are counted; with more of them that would take milliseconds."""
+"""Up to this number of queues, their jobs are counted; with more, that would take milliseconds."""
 FIELDS: Final = (
     "at", "added", "delivered", "acked", "again", "refused", "jobs", "queued", "delayed", "wait_ms",
 )  # fmt: skip
-"""Unix seconds; jobs and refusals a second; jobs now; how long a delivered job had waited."""
+"""Unix seconds; rates per second (`again` is requeues, `refused` is error replies); current numbers
+of jobs; the mean wait of delivered jobs."""
 LATELY: Final[Millis] = 600_000
-"""So long INFO tells of the longest standstill."""
+"""The time for which INFO shows the longest standstill."""
 MARKS_MOST: Final = 100
 MARK_FIELDS: Final = ("at", "kind", "what")
-"""Unix seconds; one of `failed`, `back`, `done`, `order`, `paused`, `leaving` and `late`; which
-node, queues or worker, or the command."""
+"""Unix seconds; one of `failed`, `back`, `done`, `order`, `paused`, `leaving` and `late`; the node,
+number of queues, workers, command or duration."""
 _COMMANDS: Final[dict[str, Millis]] = {
     "purge": 0,
     "redrive": 0,
     "cancel": 600_000,
     "deljob": 600_000,
 }
-"""Those that mark the charts, and after how long without one the next is marked: programs may go on
-and on with the latter ones. Other commands are read from what they have changed."""
+"""Commands that are marked in the charts, each with the time without a call after which the next
+one is marked: programs may call CANCEL and DELJOB continuously. Other commands are detected by
+their effects."""
 ORDERS: Final = b"disque-trio.control."
-"""Names of queues with the orders of a worker begin so (`worker.operating.notes`); then its name, a
-dot and a key."""
+"""The prefix of queues with the orders of a worker (`worker.operating.notes`); the worker's name, a
+dot and a key follow."""
 _NAMED: Final = 3
-"""Workers of one mark,"""
+"""The maximum number of workers in one mark."""
 _LETTERS: Final = 64
-"""and how much of their names."""
+"""The maximum length of their names in it."""
 _UNUSUAL: Final = re.compile(r"[^\w .@:/-]", re.ASCII)
 _RATES: Final = 5
 Sample = tuple[float | None, ...]
@@ -55,7 +57,7 @@ Sample = tuple[float | None, ...]
 
 @attrs.define(eq=False)
 class History:
-    """Of one node since its start."""
+    """The history of one node since its start."""
 
     state: NodeState
     due: Millis = 0
@@ -68,22 +70,23 @@ class History:
     _number: int = 0
     _marks: deque[tuple[float, str, str]] = attrs.field(factory=lambda: deque(maxlen=MARKS_MOST))
     _standing: dict[tuple[str, str], int] = attrs.Factory(dict)
-    """What was so at the last look, and how often commands had been called."""
+    """The conditions at the last sample, and the number of calls of commands."""
     _ordered: dict[bytes, int] = attrs.Factory(dict)
-    """By queue of orders, how many had come."""
+    """The number of orders, by queue."""
     _called: dict[str, Millis] = attrs.Factory(dict)
-    """The last look at which a command had been called since the look before."""
+    """The time of the last sample before which each command had been called."""
     _late: deque[tuple[Millis, Millis]] = attrs.field(factory=lambda: deque(maxlen=MARKS_MOST))
-    """When the node had stood still, by the monotonic clock, and for how long."""
+    """The end of each standstill, by the monotonic clock, and its duration."""
 
     def late(self, now: Now, stood: Millis) -> None:
-        """A batch begins too late: nothing happened here meanwhile."""
+        """Record that a batch begins too late, after a standstill of `stood` ms."""
         if self._totals:
             self._late.append((now.mono, stood))
             self._mark(now, "late", f"{stood / 1000:.1f}s")
 
     def standstill(self, mono: Millis) -> tuple[Millis, Millis]:
-        """The longest one `LATELY`, and how long ago it ended; zeros for none."""
+        """The longest recent standstill, and how long ago it ended, in milliseconds; zeros for
+        none."""
         lately = [(stood, mono - at) for at, stood in self._late if mono - at <= LATELY]
         return max(lately, default=(0, 0))
 
@@ -91,13 +94,13 @@ class History:
         self._marks.append((round(now.wall / 1000), kind, what))
 
     def _look_around(self, now: Now) -> None:
-        """Mark what has changed since the last look."""
+        """Mark changes since the last sample."""
         nodes = self.state.cluster.nodes.values()
         peers = {(e.name or e.id[:8]).decode(errors="replace"): e.flags & FAIL for e in nodes}
         after = self._now(peers)
         before, self._standing = self._standing, after
         orders = self._new_orders()
-        if not self._totals:  # of the time before nothing is known
+        if not self._totals:  # the first sample has no previous state
             return
         if orders:
             self._mark(now, "order", orders)
@@ -109,7 +112,7 @@ class History:
                 self._mark(now, "back", what)
 
     def _now(self, peers: dict[str, int]) -> dict[tuple[str, str], int]:
-        """What is so, and how often commands have been called."""
+        """The current conditions, and the number of calls of commands."""
         state = self.state
         found = {("failed", name): 1 for name, has_failed in peers.items() if has_failed}
         if state.cluster.is_leaving:
@@ -123,8 +126,8 @@ class History:
         return found
 
     def _new_orders(self) -> str:
-        """The workers that have got any since the last look. Any client may add a queue that is
-        called so, so nothing but plain letters gets into INFO."""
+        """The workers that have received orders since the last sample. Any client may add a queue
+        with such a name, so unusual characters are replaced."""
         queues = self.state.queues
         names = queues if len(queues) <= _COUNTED else ()
         after = {name: queues[name].jobs_in for name in names if name.startswith(ORDERS)}
@@ -136,7 +139,7 @@ class History:
         return ", ".join(named) + more
 
     def _is_news(self, now: Now, kind: str, what: str) -> bool:
-        """Is it no command that goes on and on?"""
+        """Is it a new condition, and not a command that is called continuously?"""
         quiet = _COMMANDS[what.lower()] if kind == "done" else 0
         last = self._called.get(what) if quiet else None
         if quiet:
@@ -182,7 +185,7 @@ class History:
         return len(state.jobs), queued, sum([each.number for each in state.delayed.values()])
 
     def fields(self) -> Iterator[tuple[str, str]]:
-        """For INFO."""
+        """The fields of INFO."""
         yield "history_since", f"{self._begun:.0f}"
         yield "history_fields", ",".join(FIELDS)
         yield f"history_{FINE_S}s", _text(self._fine)
@@ -192,7 +195,7 @@ class History:
 
 
 def _mean(samples: list[Sample]) -> Sample:
-    """The latest moment, and means of what is known."""
+    """A sample with the latest time, and means of known values."""
     columns = [
         [each for each in column if each is not None] for column in zip(*samples, strict=True)
     ]
@@ -201,7 +204,7 @@ def _mean(samples: list[Sample]) -> Sample:
 
 
 def _text(samples: deque[Sample]) -> str:
-    """Samples with a semicolon between them; what is unknown is empty."""
+    """Samples, separated by semicolons; unknown values are empty."""
     return ";".join(
         ",".join("" if each is None else f"{each:.12g}" for each in sample) for sample in samples
     )

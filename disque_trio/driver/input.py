@@ -1,18 +1,18 @@
-"""Input: which clients' requests the machine is given in a batch, and which have to wait.
+"""Input: the clients whose requests are passed to the machine in a batch, and those that have to
+wait.
 
-A client's requests go to the machine as long as the machine takes them. The rest stays in
-`Session.backlog`, and the event loop reads no further from that client meanwhile (back-pressure).
-Requests wait while the client is blocked or paused, while too much waits for the disk (reads go
-on), and while the client is choked: more than `sessions.CHOKE` bytes of its replies are unread, or
-wait for the journal. So a client that never reads, or outruns the disk, holds a bounded amount of
-memory.
+A client's requests are passed to the machine while the machine accepts them. The rest stays in
+`Session.backlog`, and meanwhile the event loop does not read from that client (backpressure).
+Requests wait while the client is blocked or paused, while too much waits for the disk (reads
+continue), and while the client is choked: more than `sessions.CHOKE` bytes of its replies are
+unread, or wait for the journal. So the memory of a client that never reads, or outruns the disk, is
+bounded.
 
-Fairness: a client that has lately had large replies, such as 100 KB of QPEEK, gets one request per
-batch, and none once the batch's replies to such clients have come to `Knobs.reply_room` bytes. They
-take turns, and a client that asks for little waits for some milliseconds at most. New clients that
-begin with a command whose reply may be large take turns among themselves, since their load is not
-known yet. Shares are counted in bytes and not in time, so that a simulated node behaves the same
-each time.
+Fairness: a client with recent large replies, such as 100 KB of QPEEK, has one request per batch,
+and none after the batch's replies to such clients have reached `Knobs.reply_room` bytes. They take
+turns, so a client with small requests waits for a few milliseconds at most. New clients that begin
+with a command whose reply may be large take turns among themselves, because their load is unknown.
+Shares are counted in bytes, not in time, so that simulations are deterministic.
 """
 
 from collections import deque
@@ -34,20 +34,23 @@ from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.machine import Machine
 
 _now_ns: Final = perf_counter_ns
-"""Looked up once."""
+"""Bound once, which is faster."""
 _WIDE: Final = frozenset({row.name.upper().encode() for row in ROWS if row.is_wide} - {b"GETJOB"})
-"""Commands that may look at much."""
+"""Commands that may take milliseconds."""
 _LENGTHY: Final = _WIDE | {b"GETJOB", b"SHOW"}
-"""Commands whose replies may be large. A new client that begins with another does not wait."""
+"""Commands whose replies may be large. A new client that begins with another command does not
+wait."""
 _FEW_VALUES: Final = 64
 _VALUE_WORK: Final = 256
-"""What each value of a longer list has cost."""
+"""The cost of each value of a list with more than `_FEW_VALUES`, in bytes of a reply with the same
+cost."""
 _FEW: Final = 8
-"""After the first such request of a pipeline, the reply of one in so many is measured."""
+"""After the first request of a pipeline whose replies may be large, one reply in this many is
+measured."""
 _LONG: Final = MUCH // _FEW
-"""Bytes of a reply of which `_FEW` make `MUCH`."""
+"""The size of a reply of which `_FEW` are `MUCH`."""
 _SOME: Final = 32
-"""Other requests that are given to the machine at a time."""
+"""How many other requests are passed to the machine at a time."""
 
 
 class Input:
@@ -56,14 +59,15 @@ class Input:
     def __init__(self, machine: Machine, output: Output, operator_log: OperatorLog) -> None:
         self.knobs = machine.state.knobs
         self.turn = self.knobs.client_turn
-        """Requests per client in this batch; 0 while too much waits for the disk."""
+        """The maximum number of requests per client in this batch; 0 while too much waits for the
+        disk."""
         self.may_look = True
-        """Are reads served even then?"""
+        """Are reads served even if `turn` is 0?"""
         self.ready = Ready()
-        """Clients whose backlog can be served in the next batch."""
+        """The clients whose backlog can be served in the next batch."""
         self._room = self._room_for_new = self.knobs.reply_room
         self._left = self.knobs.turn_of_all
-        """Requests of pipelines that this batch may still serve."""
+        """How many requests of pipelines this batch may still serve."""
         self._machine = machine
         self._output = output
         self._operator_log = operator_log
@@ -71,7 +75,8 @@ class Input:
         output.freed = self.free
 
     def take(self, session: Session, requests: list[list[bytes]], now: Now) -> None:
-        """Requests have come: nearly always one, from a client that then waits for its reply."""
+        """Handle received requests: nearly always one, from a client that then waits for its
+        reply."""
         machine = self._machine
         if (
             len(requests) == 1
@@ -97,12 +102,12 @@ class Input:
             self._serve(session, now, self.knobs.least_turn)
 
     def _serve(self, session: Session, now: Now, least: int = 0) -> None:
-        """Give the machine every request of the client that it takes in this batch, up to `least`
-        of them even if `Knobs.turn_of_all` is used up."""
+        """Pass the client's requests to the machine, as many as it accepts in this batch; up to
+        `least` even if `Knobs.turn_of_all` is used up."""
         backlog = session.backlog
         turn, state = self.turn or self._looks(backlog), self._machine.state
         if self._room <= 0 and session.weight <= MUCH and backlog and _is_wide(backlog[0]):
-            # It takes its turn among those that get much.
+            # The client takes its turn among those with large replies.
             session.weight = MUCH + 1
         if turn > self._left:
             turn = min(turn, max(self._left, least))
@@ -129,9 +134,10 @@ class Input:
             self._after_turn(session, now)
 
     def _charge(self, session: Session, much: int, *, is_last: bool) -> bool:
-        """The machine may have answered this client. If that has cost much, it counts as one with
-        large replies, and less room is left in this batch. True then. The last reply of a batch is
-        not weighed if it has few values, since the output will."""
+        """Check the cost of the last reply, if it is to this client. If it exceeds `much`, the
+        client counts as one with large replies, the room in this batch is reduced, and the result
+        is True. Skips the client's last reply of a batch if it has few values, because `Output`
+        measures that."""
         replies = self._machine.state.out.replies
         if not replies or replies[-1][0] is not session.client:
             return False
@@ -147,18 +153,20 @@ class Input:
         return True
 
     def _looks(self, backlog: deque[list[bytes]]) -> int:
-        """Too much waits for the disk: how many of these, from the first on, are reads?"""
+        """The number of leading reads in the backlog, which are served while too much waits for the
+        disk."""
         if not self.may_look:
             return 0
         looks = takewhile(self._machine.is_read_only, islice(backlog, self.knobs.client_turn))
         return sum(1 for _ in looks)
 
     def _give(self, client: Client, requests: list[list[bytes]], now: Now) -> Sequence[list[bytes]]:
-        """Give these to the machine. Those that it does not take, as the client has to wait."""
+        """Pass these requests to the machine. Returns those that it does not accept, because the
+        client has to wait."""
         machine = self._machine
         at = machine.requests(client, requests, now, _now_ns)
         while at < len(requests):
-            # `requests` stopped before this one, which needs the slow path.
+            # `Machine.requests` stopped before this one, which needs the slow path.
             args = requests[at]
             started = _now_ns()
             if machine.accepts(client):
@@ -175,7 +183,7 @@ class Input:
         return requests[at:]
 
     def _turn_by_weight(self, session: Session, turn: int) -> int:
-        """How many requests a client may have that gets large replies, or is new."""
+        """How many requests may be served of a client with large replies, or of a new one."""
         weight = session.weight
         if weight == MUCH:
             if turn and not session.backlog:
@@ -188,7 +196,7 @@ class Input:
         return min(turn, 1) if self._room > -weight else 0
 
     def serve_ready(self, now: Now) -> None:
-        """A batch begins: serve clients whose requests had to wait."""
+        """At the beginning of a batch: serve clients whose requests had to wait."""
         self._room = self._room_for_new = self.knobs.reply_room
         self._left = self.knobs.turn_of_all
         if self.ready and self.turn:
@@ -196,7 +204,8 @@ class Input:
                 self._serve_line(line, now)
 
     def _serve_line(self, line: Line, now: Now) -> None:
-        """Serve its clients while there is room. Those that need another turn queue up again."""
+        """Serve the clients of a line while there is room. Clients that need another turn are added
+        to it again."""
         for _ in range(len(line)):
             if not self._has_room_for(line):
                 break
@@ -217,9 +226,9 @@ class Input:
         self.ready.add(session, is_lengthy=is_lengthy)
 
     def resume(self, clients: Iterable[Client]) -> None:
-        """The machine takes their requests again.
+        """Add clients whose requests the machine accepts again to the ready ones.
 
-        Clients without requests, as workers whose GETJOB has been answered, need no turn.
+        Clients without requests, such as workers after the reply to GETJOB, need no turn.
         """
         find = self._output.sessions.get
         for client in clients:
@@ -230,19 +239,20 @@ class Input:
                 self._queue_up(session)
 
     def free(self, session: Session) -> None:
-        """A client is choked no longer."""
+        """A client is no longer choked."""
         if session.fault is not None or session.has_requests:
             self._queue_up(session)
         elif session.is_held:
             _release(session)
 
     def forget(self, session: Session) -> None:
-        """A client has gone."""
+        """Drop a client that has disconnected."""
         self.ready.discard(session)
         self.senders.forget(session)
 
     def half_closed(self, session: Session) -> None:
-        """A client whose input is held has closed its sending side."""
+        """A client whose input is held has closed its sending side: abort its connection if it
+        waits."""
         blocked = session.client.blocked
         if blocked in WAITS or blocked in (Blocked.COPIES, Blocked.KEY):
             session.port.abort()
@@ -266,7 +276,7 @@ class Input:
             _release(session)
 
     def _takes(self, session: Session) -> bool:
-        """Would the machine take the next request of this client?"""
+        """Would the machine accept the next request of this client?"""
         client, backlog = session.client, session.backlog
         if self._machine.accepts(client):
             return True
@@ -275,10 +285,11 @@ class Input:
         return self._machine.follows(client, backlog[0])
 
     def _refill(self, session: Session, turn: int) -> bool:
-        """Parse pending bytes into requests, if the machine may take them; are there any?
+        """Parse pending bytes into requests, if the machine may accept them. Returns whether there
+        are requests.
 
-        Whether a client that waits for copies may go on depends on its next request, so that one
-        is parsed.
+        For a client that waits for replicas, the next request must be parsed to decide whether it
+        may be passed in.
         """
         client = session.client
         if session.parser.pending and (
@@ -294,8 +305,8 @@ def _release(session: Session) -> None:
 
 
 def _alike(backlog: deque[list[bytes]], few: int, some: int) -> list[list[bytes]]:
-    """Up to `few` of the oldest if the first one's reply may be large; else up to `some`, and only
-    those whose replies may not."""
+    """Remove the first requests of a backlog: up to `few` if the first one's reply may be large;
+    otherwise up to `some`, and only those whose replies are small."""
     first = backlog.popleft()
     taken = [first]
     name, is_much = first[0], _may_be_much(first)
@@ -314,19 +325,19 @@ def _alike(backlog: deque[list[bytes]], few: int, some: int) -> list[list[bytes]
 
 
 def _may_be_much(request: list[bytes]) -> bool:
-    """Might the reply be large: by its command, or by what it echoes?"""
+    """May the reply be large, because of the command or of the text that it repeats?"""
     return request[0].upper() in _LENGTHY or len(request[-1]) > _LONG
 
 
 def _is_wide(request: list[bytes]) -> bool:
-    """Might it take milliseconds, or begin a reply that does? GETJOB only if it asks for many."""
+    """May the request take milliseconds, or begin a reply that does? GETJOB only with COUNT."""
     name = request[0].upper()
     return name in _WIDE or (name == b"GETJOB" and b"COUNT" in request)
 
 
 def _cost(reply: Reply) -> int:
-    """What the reply has cost, as the number of bytes that cost as much. Only strings and lists can
-    be much, and what is lengthy."""
+    """The cost of a reply, in bytes of a reply with the same cost. Only strings, lists and
+    `Lengthy` replies can be costly."""
     if type(reply) is list:
         count = len(reply)
         return count * _VALUE_WORK if count > _FEW_VALUES else weight(reply)

@@ -1,4 +1,4 @@
-"""The life of a node: it loads its journal, serves until it is told to end, and winds up."""
+"""The life of a node: it loads its journal, serves until it is stopped, and shuts down."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -18,12 +18,12 @@ supervisor of workers may both ask at the same time."""
 GRACE_S: Final = 2.0
 """How long a stopping node waits for clients to read their last replies."""
 LOADING_GRACE_S: Final = 0.5
-"""How long clients that connect while the journal is loaded wait; after that they are answered
+"""How long clients wait that connect while the journal is being loaded; after that they receive
 LOADING."""
 
 
 class Life:
-    """What one node has come to."""
+    """The phase of a node's life."""
 
     def __init__(
         self,
@@ -36,14 +36,15 @@ class Life:
     ) -> None:
         self.is_loading = False
         self.failure = ""
-        """Why it could not start, if it could not."""
+        """Why the node could not start; empty if it could."""
         self.is_ready = False
-        """Has it loaded its journal?"""
-        self.shutdown: Shutdown | None = None  # How it ends, once it does.
+        """Has the node loaded its journal?"""
+        self.shutdown: Shutdown | None = None
+        """How the node ends, once it is stopping."""
         self.is_sealed = False
-        """No more inputs are taken: the journal has the final state of all jobs."""
+        """No more inputs are accepted: the journal has the final state of all jobs."""
         self.is_over = False
-        """It has ended: the event loop closes everything."""
+        """The node has ended: the event loop closes everything."""
         self._machine = machine
         self._tasks = tasks
         self._event_loop = event_loop
@@ -54,7 +55,7 @@ class Life:
         self._stopped_at: Millis = 0
         self._loading = tasks.scope()
         self._hurry: Scope = tasks.scope()
-        """Around what a hurried stop leaves out."""
+        """The scope of work that a hurried stop skips."""
 
     async def live(
         self,
@@ -62,9 +63,9 @@ class Life:
         has_work: Callable[[], bool],
         seal: Callable[[], None],
     ) -> None:
-        """From the start to the end. `load` gives the journal's jobs to the machine, and says why
-        that failed; `has_work` tells whether anything is owed to clients; `seal` carries out the
-        last batch."""
+        """Run the node from start to end. `load` passes the journal's jobs to the machine, and
+        returns an error text; `has_work` returns whether clients wait for output; `seal` carries
+        out the last batch."""
         journal, tasks = self._journal, self._tasks
         if journal is not None:
             journal.start()
@@ -90,7 +91,7 @@ class Life:
             self._event_loop.open_clients()
 
     def stop(self, shutdown: Shutdown, reason: str, now: Millis, clients: int) -> None:
-        """Begin to end. A second call, `HURRY_AFTER` later or more, hurries the end."""
+        """Begin to stop. A second call, at least `HURRY_AFTER` later, hurries the end."""
         if self.shutdown is not None:
             if now >= self._stopped_at + HURRY_AFTER:
                 self._hurry.cancel()
@@ -105,7 +106,7 @@ class Life:
     async def _wind_up(
         self, shutdown: Shutdown, has_work: Callable[[], bool], seal: Callable[[], None]
     ) -> None:
-        """Answer the requests at hand, within a grace period, and write what is to be kept."""
+        """Answer pending requests, within a grace period, and write the journal and nodes.conf."""
         journal = None if self.is_loading else self._journal
         tasks = self._tasks
         has_queues = False
@@ -126,7 +127,7 @@ class Life:
             await self._nodes.finish()
 
     def end(self) -> None:
-        """It is over, or its process has been killed: drop what is under way."""
+        """The node has ended, or its process was killed: drop all running work."""
         self.is_over = True
         if self._journal is not None:
             self._journal.abandon()

@@ -1,6 +1,6 @@
-"""How much memory one client may hold: in an unfinished request, and in replies it has not read.
+"""Limits of the memory that one client may use: for an incomplete request, and for unread replies.
 
-Unauthenticated clients, which still owe their password, have a much lower limit.
+Unauthenticated clients have a much lower limit.
 """
 
 from typing import Final
@@ -12,22 +12,23 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.state import NodeState
 
 MONITOR_LIMIT: Final = 64 << 20
-"""Unsent bytes beyond which a monitor is cut off: other clients decide how much it is sent."""
+"""The maximum of unsent bytes of a monitor, whose output depends on other clients."""
 UNAUTHENTICATED_LIMIT: Final = 1 << 16
-"""Bytes that an unauthenticated client may have in an unfinished request, or leave unread."""
+"""The maximum size of an incomplete request, or of unread output, of an unauthenticated client."""
 UNREAD_SHARE: Final = 4
-"""All clients together may leave unread this part of what `maxmemory` leaves beside the process,"""
+"""All clients together may leave unread 1/4 of `maxmemory` less the process itself."""
 LEAST_UNREAD: Final = 16 << 20
-"""and at least this much."""
+"""The minimum of this limit."""
 
 
 def is_unauthenticated(client: Client, config: Config) -> bool:
-    """Does the client still owe its password?"""
+    """Is a password set that the client has not sent yet?"""
     return bool(config.requirepass) and not client.authenticated
 
 
 def has_sent_too_much(session: Session, config: Config) -> bool:
-    """Is its unfinished request too long? Asked once it has more than `UNAUTHENTICATED_LIMIT`."""
+    """Is the client's incomplete request too long? Called if its input exceeds
+    `UNAUTHENTICATED_LIMIT`."""
     parser = session.parser
     if parser.pending:
         return False
@@ -37,7 +38,8 @@ def has_sent_too_much(session: Session, config: Config) -> bool:
 
 
 def owes_too_much(session: Session, unsent: int, config: Config, now: Now) -> bool:
-    """Does it read too slowly? Asked at least once a second, for the soft limit."""
+    """Does the client exceed its output buffer limits? Called at least once per second, for the
+    soft limit."""
     hard, soft, soft_s = config.client_output_buffer_limit
     if session.client.is_monitor:
         hard = min(hard or MONITOR_LIMIT, MONITOR_LIMIT)
@@ -52,5 +54,5 @@ def owes_too_much(session: Session, unsent: int, config: Config, now: Now) -> bo
 
 
 def most_unread(state: NodeState) -> int:
-    """How much all clients together may leave unread."""
+    """The maximum of unread output of all clients together, in bytes."""
     return max((state.config.maxmemory - state.facts.process_bytes) // UNREAD_SHARE, LEAST_UNREAD)

@@ -1,9 +1,9 @@
-"""Tests whether the system would grant the process more memory, before commands need it.
+"""Checks in advance whether the system grants the process more memory.
 
-Where `ulimit -v` or the machine's limit of committed memory is below what `maxmemory` allows, an
-allocation fails in the middle of a command, which may leave anything half done. So the node asks
-for room ahead: while the system refuses it, commands that add are answered OOM, and what is left is
-for those that acknowledge and deliver.
+If `ulimit -v` or the machine's limit of committed memory is too low for `maxmemory`, an allocation
+could fail in the middle of a command, which would leave it half done. So the node requests memory
+in advance. While the system refuses it, commands that add jobs receive OOM, and the remaining
+memory is for acknowledgements and deliveries.
 """
 
 from typing import Final
@@ -14,17 +14,17 @@ from disque_trio.statemachine.pressure import refuse_memory
 from disque_trio.statemachine.state import NodeState
 
 AHEAD_BYTES: Final = 16 << 20
-"""More than a batch of requests takes, with their replies and the journal's records."""
+"""More than the memory of a batch of requests, with replies and journal records."""
 AHEAD_SHARE: Final = 8
-"""And this part of the jobs: what their table takes when it doubles."""
+"""An additional 1/8 of the size of all jobs: the memory of their table when it doubles."""
 STEP_BYTES: Final = 1 << 20
-"""After so many more bytes of jobs it is looked again,"""
+"""The growth of jobs, in bytes, after which the check is repeated."""
 LOOK_EVERY: Final[Millis] = 100
-"""and after this time, since there are other things than jobs."""
+"""The time after which the check is repeated, because other records use memory too."""
 
 
 class MemoryProbe:
-    """Asks the system ahead."""
+    """Checks whether the system grants more memory."""
 
     __slots__ = ("_host", "_state", "look_above", "look_at")
 
@@ -32,12 +32,13 @@ class MemoryProbe:
         self._state = state
         self._host = host
         self.look_above = 0
-        """`look` is to be called when jobs and queues have more bytes than this,"""
+        """`look` must be called when jobs and queues have more bytes than this."""
         self.look_at: Millis = 0
-        """or at this moment."""
+        """`look` must be called at this time."""
 
     def look(self, now: Now) -> bool:
-        """Ask. Has it become so that the system refuses more?"""
+        """Check whether the system grants more memory. Returns whether it has begun to refuse
+        it."""
         memory = self._state.memory
         self.look_at = now.mono + LOOK_EVERY
         self.look_above = memory.held + STEP_BYTES

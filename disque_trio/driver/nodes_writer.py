@@ -1,11 +1,12 @@
-"""Writes the node table to nodes.conf, beside the event loop: a disk that hangs holds up nothing.
+"""Writes the node table to nodes.conf in a thread, so that a hanging disk does not block the event
+loop.
 
-One write is under way at a time; changes that come meanwhile are in the next one. Those who wait
-for a change are told once it has been written, or could not be; then it is tried again after
-`RETRY_S`, and the table in memory is right all the same.
+There is one write at a time; the next one includes the changes since. Callers that wait for a
+change are called back after it is written, or writing has failed. A failed write is retried after
+`RETRY_S`; the table in memory is valid meanwhile.
 
-A new ID of this node is written in the loop, before anybody is told of it: after a restart the node
-must not be another one than it said.
+A new ID of this node is written in the loop, before it is announced, so that the node has the same
+ID after a restart.
 """
 
 import threading
@@ -19,14 +20,14 @@ from disque_trio.storage.tasks import Event, Tasks
 
 RETRY_S: Final = 1.0
 STALL_S: Final = 5.0
-"""After so long the operator is told that the disk does not answer."""
+"""The time without an answer of the disk after which a warning is logged."""
 
 Told = Callable[[str | None], None]
-"""Called with the system's error text, or with None."""
+"""Called with the system's error text, or None."""
 
 
 class NodesWriter:
-    """The nodes.conf of one node, which has been written once."""
+    """The writer of one node's nodes.conf, which must exist already."""
 
     def __init__(self, state: NodeState, store: NodesStore, log: Log, tasks: Tasks) -> None:
         self._state = state
@@ -43,7 +44,7 @@ class NodesWriter:
         self._written = 0
 
     def changed(self) -> None:
-        """Write the table soon; with a new ID of this node, at once."""
+        """Write the table soon; at once if this node has a new ID."""
         if self._id != self._state.cluster.myself.id:
             try:
                 self._write(*self._draft())
@@ -63,7 +64,7 @@ class NodesWriter:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Write, for ever."""
+        """Write whenever there are changes; never returns."""
         while True:
             await self._wanted.wait()
             self._wanted = Event(self._tasks)
@@ -76,7 +77,7 @@ class NodesWriter:
                 self._wanted.set()
 
     async def finish(self) -> None:
-        """Wait until everything has been written, or could not be."""
+        """Wait until all changes have been written, or writing has failed."""
         await self._is_idle.wait()
 
     async def _write_beside(self) -> OSError | None:
@@ -109,7 +110,7 @@ class NodesWriter:
         return self._drafts, nodes_text(self._state, handshakes=False)
 
     def _write(self, number: int, text: bytes) -> None:
-        """In either thread: write it, unless a later one has been written."""
+        """Write a draft, unless a later one has been written. Runs in the loop or in the thread."""
         with self._lock:
             if number > self._written:
                 self._store.save(text)

@@ -1,7 +1,7 @@
-"""The log for operators: nodes that join, fail, recover and leave, changed settings, trouble.
+"""The log for operators: nodes that join, fail, recover and leave, changed settings, errors.
 
-The machine does not log. At most every `LOOK_EVERY` this compares the node table and the
-configuration with what they were; trouble that repeats itself is logged once per `QUIET`.
+The machine does not log. At most every `LOOK_EVERY`, this module compares the node table and the
+configuration with their previous state. A repeated error is logged once per `QUIET`.
 """
 
 from typing import Final
@@ -31,10 +31,10 @@ from disque_trio.statemachine.pressure import LEAST_ROOM
 from disque_trio.statemachine.state import NodeState
 
 QUIET: Final[Millis] = 10_000
-"""How long the same kind of trouble is only counted after it was reported."""
+"""How long the same error is only counted after it was logged."""
 LOOK_EVERY: Final[Millis] = 100
 _LONGEST_WORD: Final = 32
-"""Characters that are logged of what a stranger has sent."""
+"""How many characters of untrusted input are logged."""
 _EXPELLED: Final = {
     HTTP: "possible attack: HTTP at the client port, which a web page can cause; disconnected",
     PROXY: "PROXY protocol at the client port: turn it off at the load balancer; disconnected",
@@ -45,7 +45,7 @@ _SECRETS: Final = {BY_NAME[name].field for name in SECRETS}
 
 @attrs.define
 class Seen:
-    """A node as it was last reported."""
+    """The state of a node when it was last logged."""
 
     ip: str
     port: int
@@ -54,20 +54,20 @@ class Seen:
 
     @property
     def address(self) -> str:
-        """As it is reported."""
+        """The address as logged."""
         return f"{self.ip}:{self.port}"
 
 
 @attrs.define
 class Repeats:
-    """Trouble of one kind: when it was last reported, and how often it came since."""
+    """A repeated error: when it was last logged, and how often it has occurred since."""
 
     reported: Millis
     count: int = 0
 
 
 class OperatorLog:
-    """Logs what has changed in a node."""
+    """Logs changes and errors of a node."""
 
     def __init__(self, state: NodeState, log: Log) -> None:
         self._state = state
@@ -78,20 +78,20 @@ class OperatorLog:
         self._refused = dict(state.stats.frames_refused)
         self._wrong_passwords = state.stats.wrong_passwords
         self.look_at: Millis = 0
-        """When `look` is due again."""
+        """When `look` must be called next."""
         myself = state.cluster.myself
         self._id = myself.id
         self._address = myself.ip
         self._is_leaving = bool(myself.flags & LEAVING)
         self._unanswered: dict[Unanswered, None] = {}
-        """Those of an operator's MEETs without an answer that have been reported."""
+        """The unanswered MEETs of an operator that have been logged."""
         self._duplicate = (False, False)
-        """Is there another process with this node's ID, and does this one yield?"""
+        """Whether there is another process with this node's ID, and whether this one yields."""
         for peer in self._members():
             self._seen[peer.id] = _seen(peer)
 
     def look(self, now: Now) -> None:
-        """Report what has changed."""
+        """Log what has changed."""
         self.look_at = now.mono + LOOK_EVERY
         if self._state.config is not self._config:
             self._config_changed()
@@ -135,7 +135,8 @@ class OperatorLog:
                 self._compare(peer, before, after)
 
     def _has_changed(self) -> bool:
-        """Without an object for each node: it is asked ten times a second."""
+        """Has any node changed since it was last logged? Creates no object per node, because it
+        runs ten times per second."""
         seen, cluster = self._seen, self._state.cluster
         left = len(seen)
         for peer in cluster.nodes.values():
@@ -237,10 +238,10 @@ class OperatorLog:
             warn_of_little_memory(self._state, self._log)
         self._log.set_level(self._config.loglevel)
 
-    # Repeated trouble.
+    # Repeated errors.
 
     def protocol_error(self, client: Client, text: bytes, now: Now) -> None:
-        """A client was refused for what it sent."""
+        """Log a protocol error of a client."""
         self.repeat(
             "protocol error of a client",
             now,
@@ -249,7 +250,7 @@ class OperatorLog:
         )
 
     def expelled(self, client: Client, protocol: str, word: bytes, now: Now) -> None:
-        """A client was disconnected because it speaks another protocol."""
+        """Log that a client was disconnected because it uses another protocol."""
         self.repeat(
             _EXPELLED[protocol],
             now,
@@ -258,7 +259,7 @@ class OperatorLog:
         )
 
     def gone(self, client: Client, now: Now) -> None:
-        """A client's connection has ended."""
+        """Log the end of a client's connection, if the client has sent wrong passwords."""
         if client.wrong_passwords:
             self.repeat(
                 "a client that gave wrong passwords has gone",
@@ -268,12 +269,12 @@ class OperatorLog:
             )
 
     def damaged_link(self, link: LinkId, reason: str, now: Now) -> None:
-        """A bus link ended because what came on it was no frame, or too much for the memory."""
+        """Log that a bus link was closed because of invalid frames, or for lack of memory."""
         peer = self._peer_ip(link)
         self.repeat("bus link closed: no frame of this protocol", now, peer=peer, error=reason)
 
     def link_full(self, link: LinkId, dropped: int, now: Now) -> None:
-        """A peer does not read: frames to it were dropped."""
+        """Log that frames to a peer were dropped because it does not read."""
         peer = self._peer_ip(link)
         self.repeat("frames dropped: a peer does not keep up", now, peer=peer, frames=dropped)
 
@@ -282,7 +283,7 @@ class OperatorLog:
         return link.remote_ip if link is not None else ""
 
     def repeat(self, event: str, now: Now, **facts: object) -> None:
-        """Log it once, and then once per `QUIET` how often it came."""
+        """Log an event once, and then its number of repetitions once per `QUIET`."""
         repeats = self._repeats.get(event)
         if repeats is None:
             self._repeats[event] = Repeats(now.mono)
@@ -302,8 +303,8 @@ class OperatorLog:
 
 
 def warn_of_little_memory(state: NodeState, log: Log) -> None:
-    """A limit that the process alone exceeds leaves nothing for jobs: none is taken. One that is
-    near to what the system allows does not protect the process."""
+    """Warn about a `maxmemory` that leaves no or little room for jobs beside the process, or that
+    is too close to the limit of the system to protect the process."""
     limit, own, allowed = (
         state.config.maxmemory,
         state.facts.process_bytes,

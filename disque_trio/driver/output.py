@@ -38,7 +38,7 @@ Dial = Callable[[LinkSession, str, int], LinkPort | None]
 
 
 class Output:
-    """The connections of a node, and what is sent on them."""
+    """The connections of a node, and the output to them."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Output:
         self.lost: Callable[[LinkSession], None] = lambda _: None
         """Called for a link that cannot be dialled."""
         self.freed: Callable[[Session], None] = lambda _: None
-        """Called for a client that is choked no longer."""
+        """Called for a client that is no longer choked."""
         self._machine = machine
         self._state = machine.state
         self._open_link = dial
@@ -63,12 +63,12 @@ class Output:
         self._traffic = machine.state.facts.traffic
         self.feeding = Feeding(self._traffic, self.owes, self._made, machine.state.knobs.feed_room)
         self._slow_readers: dict[Session, None] = {}
-        """Clients that have not read everything."""
+        """Clients with unread output."""
         self._owed = 0
-        """What they have not read, in all."""
+        """The total of their unread bytes."""
 
     def carry(self, out: Outbox, now: Now) -> None:
-        """Carry out all but records, the node table, chores, and clients that may go on."""
+        """Carry out an outbox, except records, the node table, chores and resumed clients."""
         for link, ip, port in out.dials:
             session = self.link(link)
             session.port = self._open_link(session, ip, port)
@@ -86,13 +86,13 @@ class Output:
             self.hang_up(link)
 
     def link(self, link: LinkId) -> LinkSession:
-        """A session for a new link."""
+        """Make a session for a new link."""
         parser = FrameParser(knows=self._state.cluster.nodes.__contains__)
         session = self.links[link] = LinkSession(link, parser)
         return session
 
     def receive(self, session: LinkSession, data: bytes, now: Now) -> int:
-        """Give the machine every complete frame. How many there were."""
+        """Pass every complete frame to the machine. Returns their number."""
         parser, message = session.parser, self._machine.message
         try:
             frames = parser.feed(data)
@@ -115,13 +115,14 @@ class Output:
         self._machine.unlinked(session.link, now)
 
     def hang_up(self, link: LinkId) -> None:
-        """End a link."""
+        """Close a link."""
         session = self.links.pop(link, None)
         if session is not None and session.port is not None:
             session.port.hang_up()
 
     def _close(self, client: Client) -> None:
-        """A client that the machine does not know any more was killed, and may never read."""
+        """Close a client's connection: after its replies or, if the client was killed, at once,
+        because it may never read."""
         if (session := self.sessions.get(client.id)) is not None:
             is_killed = client.id not in self._state.clients
             session.is_ending = session.pending is not None and not is_killed
@@ -159,7 +160,7 @@ class Output:
         self._flush_links(addressed, now)
 
     def _pass_on(self, courier: Courier, out: Outbox) -> None:
-        """The same without encoding."""
+        """As `_send_messages`, without encoding."""
         me = self._me()
         for targets, message in out.messages:
             more = self._announcement(message)
@@ -169,7 +170,7 @@ class Output:
     def _announcement(
         self, message: Message
     ) -> tuple[()] | tuple[int, int, int, bytes, bytes, int]:
-        """What the headers of PING, PONG and MEET say of the sender besides."""
+        """The additional fields about the sender in the headers of PING, PONG and MEET."""
         if not isinstance(message, GossipMessage):
             return ()
         cluster = self._state.cluster
@@ -178,19 +179,19 @@ class Output:
         return self._state.capabilities, cluster.incarnation, FORMAT, version, *place
 
     def _me(self) -> tuple[NodeId, int, int]:
-        """The sender in the header of each frame."""
+        """The fields of the sender in the header of each frame."""
         myself = self._state.cluster.myself
         return myself.id, myself.port, myself.flags
 
     def _reads_batches(self, link: LinkId) -> bool:
-        """Does the node at the other end of this link of ours announce that capability?"""
+        """Does the node at the other end of this link announce BATCHES?"""
         found = self._state.cluster.links.get(link)
         if found is None or found.peer is None:
             return False
         return bool(found.peer.capabilities & BATCHES)
 
     def _flush_links(self, addressed: "Iterable[LinkSession]", now: Now) -> None:
-        """Send what has been collected. Links with the same content share its encoding."""
+        """Send the collected frames. Links with the same content share its encoding."""
         me = self._me()
         last_parts: list[Part] = []
         made: list[bytes] = []
@@ -215,7 +216,7 @@ class Output:
         self._traffic.sent += sent
 
     def _encode(self, out: Outbox) -> list[Session]:
-        """Make the replies, or begin to. Whose they are."""
+        """Encode the replies, or begin to produce long ones. Returns the sessions with replies."""
         sessions = self.sessions
         answered: list[Session] = []
         asker: Client | None = None
@@ -246,7 +247,7 @@ class Output:
         return answered
 
     def _make(self, session: Session, reply: Reply) -> PendingReplies | None:
-        """Encode a reply, or begin to."""
+        """Encode a reply, or begin to produce it if it is large."""
         protocol = session.client.protocol
         try:
             session.replies.append(encode_small(reply, protocol))
@@ -258,8 +259,8 @@ class Output:
         return session.pending
 
     def _write(self, session: Session, now: Now) -> int:
-        """Write its replies of this batch, and begin to make those that are too large for that. How
-        many bytes."""
+        """Write a client's replies of this batch, and begin to feed large ones. Returns the number
+        of bytes written."""
         replies, size, unsent = session.replies, 0, 0
         if replies:
             data = replies[0] if len(replies) == 1 else b"".join(replies)
@@ -280,14 +281,15 @@ class Output:
         return size
 
     def _made(self, session: Session) -> None:
-        """All replies of a client that had large ones have been made."""
+        """All replies of a client with large ones are complete."""
         if session.is_ending:
             session.port.close()
         elif not session.is_choked:
             self.freed(session)
 
     def owes(self, session: Session, unsent: int, now: Now) -> None:
-        """A client reads too slowly: hold its input, and cut it off if the limits say so."""
+        """Account for the unread output of a client: hold its input if it is choked, and disconnect
+        it if it exceeds its limits."""
         session.in_socket = unsent
         if session.pending is not None:
             unsent += session.pending.behind + session.promised
@@ -300,19 +302,20 @@ class Output:
             self._cut_off_slow_readers(most - most // 8, now)
 
     def look(self, session: Session, unsent: int, now: Now) -> None:
-        """Once a second while a client has not read everything, for the soft limit."""
+        """Check once per second while a client has unread output, for the soft limit."""
         self.feeding.look(session, unsent)
         self.owes(session, unsent, now)
 
     def settled(self, session: Session) -> None:
-        """A client has read everything, or has gone."""
+        """A client has read everything, or has disconnected."""
         self._owed -= session.unsent
         self._slow_readers.pop(session, None)
         session.in_socket = 0
         session.set_unsent(0)
 
     def _cut_off_slow_readers(self, enough: int, now: Now) -> None:
-        """Clients have left too much unread: cut off those with the most."""
+        """Disconnect the clients with the most unread output, because all together have too
+        much."""
         cut = 0
         for reader in sorted(self._slow_readers, key=lambda each: -each.unsent):
             if self._owed <= enough:
@@ -325,12 +328,13 @@ class Output:
         )
 
     def forget(self, session: Session) -> None:
-        """A client has gone."""
+        """Drop a client that has disconnected."""
         self.feeding.forget(session)
         self.settled(session)
 
     def delay(self, out: Outbox, now: Now) -> dict[Session, int]:
-        """Its replies wait for the journal, and count as unread. How many bytes for each client."""
+        """The replies of an outbox wait for the journal, and count as unread. Returns the bytes per
+        client."""
         weights: dict[Session, int] = {}
         asker: Client | None = None
         session: Session | None = None
@@ -350,7 +354,7 @@ class Output:
         return weights
 
     def go_on(self, weights: dict[Session, int]) -> None:
-        """The replies of such a batch are about to leave."""
+        """The replies of a delayed batch are about to be sent: stop counting them."""
         for session, bytes_ in weights.items():
             was_choked = session.is_choked
             session.wait_for(-bytes_)
@@ -373,7 +377,7 @@ class Output:
         session.port.abort()
 
     def hold(self, session: Session) -> None:
-        """Read no further from this client for now."""
+        """Stop reading from this client for now."""
         if not session.is_held:
             session.is_held = True
             session.port.hold()

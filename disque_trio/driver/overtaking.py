@@ -1,8 +1,8 @@
-"""What leaves at once, though its batch has to wait for the journal.
+"""Output that is sent at once, although its batch has to wait for the journal.
 
-The heartbeat, so that a slow disk does not look like a dead node; and replies to reads, which
-depend on no record. Each client is still answered in the order of its requests: a read waits for
-everything that the same client has asked before, answered or not. Owns `Client.awaits`.
+These are the messages of failure detection, so that a slow disk does not look like a dead node; and
+replies to reads, which depend on no record. The replies to each client remain in order: a read
+waits for all earlier requests of the same client. Owns `Client.awaits`.
 """
 
 from typing import Final
@@ -17,8 +17,9 @@ _WRITERS: Final = frozenset(row.name for row in ROWS if Flag.WRITE in row.flags)
 
 
 def overtaking(out: Outbox, kept: int, number: int) -> Outbox | None:
-    """Take out of the outbox what need not wait, where all up to batch `kept` has left. The rest
-    waits for batch `number`, and so do further replies to the same clients."""
+    """Remove from the outbox the output that need not wait, and return it; None if there is none.
+    The output of batches up to `kept` has been sent. The rest waits for batch `number`, as do later
+    replies to the same clients."""
     changing = out.changing
     for client in changing:
         client.awaits = number

@@ -1,8 +1,8 @@
-"""Replies to a client that are too large to be made at once (decision 115).
+"""Replies to a client that are too large to be produced at once (decision 115).
 
-A large reply is made in pieces of some 64 KiB: the next one when the socket has taken the last one.
-So it takes as much memory as a small one, however slowly the client reads, and others are served
-between the pieces.
+A large reply is produced in pieces of about 64 KiB, each when the socket has accepted the previous
+one. So it takes as much memory as a small one, even if the client reads slowly, and other clients
+are served between the pieces.
 """
 
 from collections import deque
@@ -24,29 +24,29 @@ from disque_trio.statemachine.lengthy import SOME
 from disque_trio.wire.replies import TooLargeError, encode_small, pieces
 
 REPLY_BYTES: Final = 64
-"""What each value of a reply takes beside its text."""
+"""The memory of each value of a reply besides its text."""
 
 LEAST_WORK: Final = 1 << 11
-"""What a part of a piece counts for at least: many short values take longer than one long one. A
-part without a result counts as a piece."""
+"""The minimum work of a part of a piece, because many short values take longer than a long one. A
+part without a result counts as a whole piece."""
 _SAMPLES: Final = 256
 
 
 class PendingReplies:
-    """One client's replies, of which the first is being made, in their order."""
+    """One client's replies in order; the first one is being produced."""
 
     def __init__(self, reply: Reply, protocol: int, jobs: Container[JobId], piece: int) -> None:
-        """`jobs` are those of the node: their bodies are in memory anyway. Some more than `piece`
-        bytes are made at a time."""
+        """`jobs` are those of the node, whose bodies are in memory anyway. A piece has slightly
+        more than `piece` bytes."""
         self._piece = piece
         self._protocol = protocol
         self._jobs = jobs
         self._waiting: deque[Lengthy | bytes] = deque()
-        """Those after the first one: encoded if they are small."""
+        """The replies after the first one; small ones are encoded."""
         self.behind = 0
-        """Bytes that are encoded already."""
+        """The size of replies that are encoded already."""
         self.work = 0
-        """What the last piece has cost, as the number of bytes that cost as much."""
+        """The cost of the last piece, in bytes with the same cost."""
         self._begin(as_lengthy(reply, jobs), 0)
 
     def __bool__(self) -> bool:
@@ -56,11 +56,11 @@ class PendingReplies:
         self._reply = reply
         self._made: Iterator[bytes | Failure] | None = pieces(reply, self._protocol)
         self._first = at
-        """Where it begins in the piece that is being made."""
+        """The index at which the reply begins in the current piece."""
         self._has_left = False
 
     def add(self, reply: Reply) -> None:
-        """One more reply comes after the others."""
+        """Add a reply after the others."""
         try:
             text = encode_small(reply, self._protocol)
         except TooLargeError:
@@ -70,7 +70,7 @@ class PendingReplies:
             self.behind += len(text)
 
     def take(self) -> bytes:
-        """The next piece; nothing if it takes more work than one turn has."""
+        """The next piece; empty if a turn does not suffice for a result."""
         taken: list[bytes] = []
         size, most, self.work = 0, self._piece, 0
         while size < most and self.work < most and self:
@@ -104,12 +104,12 @@ class PendingReplies:
         return encode_small(text, self._protocol)
 
     def sizes(self) -> tuple[int, int]:
-        """About how many bytes are still to be made, and how many are in memory only for them."""
+        """Estimates of the remaining bytes, and of the memory that only these replies use."""
         sizes = [each.left() for each in self._unmade()]
         return sum([all_ for all_, _ in sizes]), sum([alone for _, alone in sizes])
 
     def end(self) -> None:
-        """The client has gone."""
+        """End all replies, because the client has disconnected."""
         for each in self._unmade():
             each.parts.close()
 
@@ -119,7 +119,7 @@ class PendingReplies:
 
 
 def as_lengthy(reply: Reply, jobs: Container[JobId]) -> Lengthy:
-    """A large value that was made at once, to be let go as it is sent."""
+    """A large value as a `Lengthy`, which releases each part as it is sent."""
     if isinstance(reply, Lengthy):
         return reply
     values: list[Reply] = list(reply) if isinstance(reply, list) else [reply]
@@ -145,12 +145,12 @@ def as_lengthy(reply: Reply, jobs: Container[JobId]) -> Lengthy:
 
 
 def _shows_one_of(value: Reply, jobs: Container[JobId]) -> bool:
-    """Is it a job of these, as GETJOB shows it?"""
+    """Is the value one of these jobs, in the form of GETJOB?"""
     return isinstance(value, list) and len(value) > 2 and value[1] in jobs
 
 
 def weight(reply: Reply) -> int:
-    """About how many bytes a reply holds while it waits to be sent."""
+    """The approximate memory of a reply that waits to be sent, in bytes."""
     match reply:
         case Status():
             return REPLY_BYTES + len(reply.text)

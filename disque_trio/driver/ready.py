@@ -1,8 +1,9 @@
 """Clients whose waiting requests can be served in the next batch, in the order of their turns.
 
-They wait in three lines: clients with large replies, those that may be, and others. A batch with no
-room left for one line stops there, so it costs what it serves and not what waits: in one line for
-all, 8,000 new clients that begin with GETJOB together took 10 s of processor time.
+They wait in three lines: clients with large replies, new clients that may have some, and others. A
+batch stops at a line for which it has no room, so its cost depends on the served clients, not on
+the waiting ones: with one line for all, 8,000 new clients that began with GETJOB took 10 s of
+processor time.
 """
 
 from collections import OrderedDict
@@ -11,7 +12,7 @@ from typing import Final
 from disque_trio.driver.sessions import MUCH, Session
 
 Line = OrderedDict[Session, None]
-"""A plain dictionary would step over all that have left it to find the first."""
+"""In a plain dictionary, finding the first entry would step over all deleted ones."""
 
 
 class Ready:
@@ -21,16 +22,17 @@ class Ready:
         self.heavy: Final[Line] = OrderedDict()
         """Clients with large replies."""
         self.new: Final[Line] = OrderedDict()
-        """Clients whose load is not known, and that begin with a request whose reply may be."""
+        """New clients, whose load is unknown, that begin with a request whose reply may be
+        large."""
         self.light: Final[Line] = OrderedDict()
         self.lines: Final = (self.heavy, self.new, self.light)
-        """In this order: few clients of the first two are served in a batch."""
+        """The lines in the order of serving: few clients of the first two are served in a batch."""
 
     def __bool__(self) -> bool:
         return bool(self.heavy or self.new or self.light)
 
     def add(self, session: Session, *, is_lengthy: bool) -> None:
-        """Let it wait for its turn, if it does not do so yet. `is_lengthy`: may the reply to its
+        """Add a client to its line, unless it waits already. `is_lengthy`: may the reply to its
         next request be large?"""
         if session in self.heavy or session in self.new or session in self.light:
             return
@@ -43,6 +45,6 @@ class Ready:
             self.light[session] = None
 
     def discard(self, session: Session) -> None:
-        """It has gone."""
+        """Drop a client that has disconnected."""
         for line in self.lines:
             line.pop(session, None)

@@ -1,7 +1,7 @@
-"""Clients that have sent what cannot be carried out yet: accounts for it, and bounds it.
+"""Accounts for input of clients that cannot be handled yet, and bounds it.
 
-Beyond half of `most_unread` less is read at a time. Beyond all of it clients are cut off whose
-request is incomplete or that do not read their replies; the others wait for the node.
+Above half of `most_unread`, less is read at a time. Above all of it, clients are disconnected whose
+request is incomplete or that do not read their replies; the other clients only wait for the node.
 """
 
 from collections.abc import Callable
@@ -22,22 +22,23 @@ LOOK_EVERY: Final[Millis] = 100
 
 
 class Senders:
-    """These clients of one node."""
+    """The clients of one node with pending input."""
 
     def __init__(self, state: NodeState, operator_log: OperatorLog) -> None:
         self.crowded: Callable[[bool], None] = lambda _: None
-        """Called with True when less should be read from clients at a time, then with False."""
+        """Called with True when less should be read from clients at a time, and with False when
+        that ends."""
         self._state = state
         self._traffic = state.facts.traffic
         self._operator_log = operator_log
         self._senders: dict[Session, None] = {}
         """Clients whose input is kept in memory; `Traffic.unread` is its sum."""
         self._look_again: Millis = 0
-        """When it is due to look which of them to cut off."""
+        """When clients may next be disconnected."""
         self._is_crowded = False
 
     def keeps(self, session: Session, now: Now) -> None:
-        """The input kept for a client has changed: account for it, and bound it."""
+        """Account for a change of the pending input of a client, and bound it."""
         state, weight = self._state, session.weight_of_input
         is_more = weight > session.input
         self._account(session, weight)
@@ -69,7 +70,8 @@ class Senders:
             self.crowded(is_crowded)
 
     def _cut_off_stalled_senders(self, enough: int, now: Now) -> None:
-        """First those that have stalled for longest, in seconds, and of these the largest."""
+        """Disconnect stalled clients: those that have stalled for the longest time, in seconds,
+        first, and of these the largest."""
         stalled = [
             each for each in self._senders if each.is_choked or not each.has_requests
         ]  # fmt: skip
@@ -91,7 +93,7 @@ class Senders:
         )
 
     def forget(self, session: Session) -> None:
-        """A client has gone."""
+        """Drop a client that has disconnected."""
         self._account(session, 0)
         if self._is_crowded:
             self._set_crowded(is_crowded=self._traffic.unread > most_unread(self._state) // 2)

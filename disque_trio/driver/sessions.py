@@ -1,6 +1,7 @@
-"""What lies between a connection and the machine: parser, backlog, and what this batch sends.
+"""Sessions: the state between a connection and the machine, such as parser, backlog and the output
+of this batch.
 
-`Node` and the driver write these records; event loops keep one for each connection and hand it back
+`Node` and the driver write these records; event loops keep one for each connection, and pass it
 with every input.
 """
 
@@ -18,72 +19,72 @@ from disque_trio.wire.frames import FrameParser
 from disque_trio.wire.requests import ARG_BYTES, MOST_LINES, RequestParser
 
 CHOKE: Final = 1 << 20
-"""Bytes of replies, unread or waiting for the journal, beyond which a client's further requests
+"""The size of replies, unread or waiting for the journal, above which a client's further requests
 wait."""
 CHOKE_IN_NEED: Final = 1 << 16
-"""The same, while all clients together have left much unread."""
+"""`CHOKE` while all clients together have much unread output."""
 REQUEST_LINES: Final = 12
-"""Lines that most requests have at most."""
+"""The maximum number of lines of most requests."""
 REQUEST_BYTES: Final = 88
-"""What a request takes beside its arguments."""
+"""The memory of a request besides its arguments."""
 MUCH: Final = 1 << 16
-"""Bytes of replies in one batch beyond which a client counts as one with large replies."""
+"""The size of replies in one batch above which a client counts as one with large replies."""
 
 
 @attrs.define(eq=False)
 class Session:
-    """A client's connection: the machine's record of it, its port, and what stands between."""
+    """A client's connection: the machine's record, its port, and the state between them."""
 
     client: Client
     port: ClientPort
     parser: RequestParser
     backlog: deque[list[bytes]] = attrs.Factory(deque)
-    """Requests that the machine has not been given yet: what is left of the parser's last piece."""
+    """Parsed requests that were not passed to the machine yet."""
     replies: list[bytes] = attrs.Factory(list)
     """Replies of this batch."""
     input: int = 0
-    """Bytes of memory that its unfinished and its waiting requests take, as accounted for."""
+    """The accounted memory of its incomplete and its waiting requests, in bytes."""
     input_at: Millis = 0
-    """When that last changed."""
+    """When `input` last changed."""
     fault: bytes | None = None
-    """The protocol error that comes after the backlog."""
+    """The protocol error that follows the backlog."""
     unsent: int = 0
-    """Bytes that it has not read, with those that are still to be made if it reads nothing,"""
+    """Unread bytes, including those that must still be produced if the client is stalled."""
     in_socket: int = 0
-    """and those of them that its port has been given."""
+    """The unread bytes that were passed to the port."""
     waiting: int = 0
-    """About how many bytes of its replies wait for the journal."""
+    """The approximate size of replies that wait for the journal."""
     pending: PendingReplies | None = None
-    """Replies that are made as it reads."""
+    """Replies that are produced as the client reads."""
     is_reading: bool = True
-    """Has it read some of these since it was last looked at?"""
+    """Has the client read any of `pending` since the last check?"""
     stalled_s: int = 0
-    """For how many seconds it has read nothing of them,"""
+    """How many seconds the client has read nothing of `pending`."""
     promised: int = 0
-    """how many bytes these are then,"""
+    """If it is stalled: the remaining size of `pending`."""
     kept: int = 0
-    """and how many of them are in memory only for it."""
+    """If it is stalled: the memory that only `pending` uses."""
     is_ending: bool = False
-    """It is to be disconnected after these."""
+    """The client will be disconnected after `pending`."""
     is_choked: bool = False
-    """Are there any, or is there too much else unread, for further requests to be served?"""
+    """Do its requests wait, because there are pending replies or too much is unread?"""
     limit: int = CHOKE
-    """Beyond how many it is choked."""
+    """The number of unread bytes above which it is choked."""
     weight: int = MUCH
-    """Bytes of its replies in recent batches if more than `MUCH`, else 0. A new client, whose load
-    is unknown, has `MUCH`."""
+    """The size of its replies in recent batches if more than `MUCH`, otherwise 0. A new client,
+    whose load is unknown, has `MUCH`."""
     is_held: bool = False
     over_since: Millis = 0
-    """Since when more is unsent than the soft limit allows."""
+    """Since when the unsent output exceeds the soft limit; 0 if it does not."""
 
     @property
     def has_requests(self) -> bool:
-        """Are there requests that the machine has not been given, parsed or not?"""
+        """Are there requests, parsed or not, that were not passed to the machine yet?"""
         return bool(self.backlog or self.parser.pending)
 
     @property
     def weight_of_input(self) -> int:
-        """Bytes of memory that its unfinished and its waiting requests take."""
+        """The memory of its incomplete and its waiting requests, in bytes."""
         backlog = self.backlog
         if not backlog:
             return self.parser.weight
@@ -98,13 +99,13 @@ class Session:
             self.fault = self.parser.error.text
 
     def set_unsent(self, unsent: int, limit: int = CHOKE) -> None:
-        """So many bytes have not been read."""
+        """Set the number of unread bytes, and the limit above which the client is choked."""
         self.unsent = unsent
         self.limit = limit
         self.is_choked = self.pending is not None or unsent + self.waiting > limit
 
     def wait_for(self, weight: int) -> None:
-        """So many bytes more wait for the journal, or fewer."""
+        """Change the number of bytes that wait for the journal by `weight`."""
         self.waiting += weight
         self.is_choked = self.pending is not None or self.unsent + self.waiting > self.limit
 
@@ -117,8 +118,8 @@ class LinkSession:
     parser: FrameParser
     port: LinkPort | None = None
     frames: list[bytes] = attrs.Factory(list)
-    """What this batch sends."""
+    """The frames of this batch."""
     parts: list[Part] = attrs.Factory(list)
-    """What it sends after them, in frames of many messages."""
+    """Parts of batches that are sent after these frames."""
     reads_batches: bool = False
-    """Does the node at the other end read such frames?"""
+    """Does the node at the other end support batches?"""

@@ -1,9 +1,9 @@
-"""Acknowledgements and the collection of their copies: SETACK, GOTACK, DELJOB (original 6.5), and
-ACKHOLDERS of ours.
+"""Acknowledgements, and the collection of acknowledged jobs: SETACK, GOTACK, DELJOB (original 6.5),
+and our ACKHOLDERS.
 
 An acknowledged job stays as a record until every node that may hold a copy has confirmed the
-acknowledgement; then all are told to drop it. Owns `Job.confirmed` and `gc_attempt` while a job is
-acked.
+acknowledgement; then this node sends DELJOB to all of them. Owns `Job.confirmed` and `gc_attempt`
+while a job is acked.
 """
 
 from collections.abc import Sequence
@@ -51,13 +51,13 @@ from disque_trio.statemachine.state import KeptResult, NodeState
 _OURS_TO_END: Final = (ACTIVE, QUEUED)
 _OF_WAITS: Final = DELAYED | RESTORED
 MEETS_WITHIN: Final = 5
-"""After so many attempts to collect an ack, over half a minute, unknown nodes are not waited
-for."""
+"""The number of attempts to collect a job, over half a minute, after which the node no longer waits
+for nodes outside its table."""
 
 
 def ack_all(node: NodeState, ids: Sequence[JobId]) -> int:
-    """A client acknowledges all of these: `ack` for each, and one SETACK to the holders of many.
-    Returns for how many `ack` would return True."""
+    """Acknowledge these jobs for a client: as `ack` for each, but jobs with the same holders share
+    one SETACK. Returns the number of jobs for which `ack` would return True."""
     count, known, holding = 0, node.jobs, node.cluster.myself.holding
     name, run, leased = b"", 0, 0
     acked: dict[tuple[NodeId, ...], list[Job]] = {}
@@ -100,14 +100,14 @@ def ack_all(node: NodeState, ids: Sequence[JobId]) -> int:
 
 
 def _has_others(node: NodeState, job: Job) -> bool:
-    """Is there another holder that can be asked?"""
+    """Is another holder in the node table?"""
     mine, nodes = node.cluster.myself.id, node.cluster.nodes
     return any(id != mine and id in nodes for id in job.holders)
 
 
 def ack(node: NodeState, job_id: JobId, cause: Cause = Cause.ACKJOB) -> bool:
-    """A client acknowledges a job, or its queue is purged. True if it was known here and not
-    acknowledged yet."""
+    """Acknowledge a job, because a client asks for it or its queue is purged. Returns True if the
+    job was known here and not acknowledged yet."""
     job = node.jobs.get(job_id)
     if job is None:
         _remember_unknown(node, job_id)
@@ -129,8 +129,8 @@ def ack(node: NodeState, job_id: JobId, cause: Cause = Cause.ACKJOB) -> bool:
 
 
 def ack_with_result(node: NodeState, job_id: JobId, value: bytes, keep: Millis) -> bool:
-    """A client acknowledges a job with a result, which is kept for so long. As `ack`; a job that
-    has been acknowledged before takes no result."""
+    """As `ack`, with a result that is kept for `keep` ms. If the job is already acknowledged here,
+    the result is dropped."""
     job = node.jobs.get(job_id)
     if job is None or job.state != ACKED:
         queue = (job.queue if job is not None else None) or b""
@@ -140,16 +140,17 @@ def ack_with_result(node: NodeState, job_id: JobId, value: bytes, keep: Millis) 
 
 
 def _record(node: NodeState, job: Job) -> None:
-    """Record the acknowledgement for a restart, unless the job has been collected at once."""
+    """Record the acknowledgement in the journal, unless the job is already collected."""
     if node.is_recording and job.id in node.jobs:
         journaling.hold(node, job)
 
 
 def _settle(node: NodeState, job: Job, cause: Cause) -> bool:
-    """Acknowledge the job; False when the record has gone to other nodes with its replication.
+    """Acknowledge the job. Returns False if its ADDJOB was waiting for replicas and this node is no
+    holder; then the job is dropped here and the holders receive SETACK.
 
-    An acknowledgement proves that the job exists somewhere else already, so an ADDJOB that still
-    waits for it has succeeded (original 6.5 for SETACK; original, defect 26 for ACKJOB).
+    An acknowledgement proves that another node has the job, so an ADDJOB that still waits for
+    replicas succeeds (original 6.5 for SETACK; original, defect 26 for ACKJOB).
     """
     if job.state == WAIT_REPL and not replication.achieved_by_ack(node, job):
         return False
@@ -161,12 +162,13 @@ def _settle(node: NodeState, job: Job, cause: Cause) -> bool:
 
 
 def _remember_unknown(node: NodeState, job_id: JobId) -> None:
-    """A dummy ack: keep the acknowledgement for the nodes that hold the job (original 2.4, 6.5)."""
+    """Create a dummy ack: a record that keeps the acknowledgement of an unknown job for its holders
+    (original 2.4, 6.5)."""
     cluster = node.cluster
     if len(cluster.nodes) == 1 or not is_at_least_once(job_id):
         return
     if cluster.is_leaving:
-        # A leaving node keeps no record, but it tells the others once.
+        # A leaving node keeps no record, but sends SETACK to all nodes once.
         results.say_ack_to_all(node, job_id)
         return
     job = Job(
@@ -191,13 +193,14 @@ def _remember_unknown(node: NodeState, job_id: JobId) -> None:
 
 
 def _count_attempt(job: Job) -> None:
-    """Count an attempt made for a client or by the timer. Attempts made for other nodes do not
-    count: many may come at once, and unknown nodes must be waited for (docs/differences.md)."""
+    """Count an attempt for a client or by the timer. Attempts for other nodes do not count: many
+    may occur at once, which would shorten the wait for unknown nodes (docs/differences.md)."""
     job.gc_attempt = min(job.gc_attempt + 1, MAX_GC_ATTEMPT)
 
 
 def try_collect(node: NodeState, job: Job) -> None:
-    """Ask the holders that have not confirmed yet; delete the record when there are none."""
+    """Send SETACK to the nodes that have not confirmed yet. If there are none, collect the job,
+    unless an unknown node may hold it."""
     if job.confirmed is None:
         job.confirmed = node.cluster.myself.holding
     missing = unconfirmed(node, job)
@@ -208,11 +211,12 @@ def try_collect(node: NodeState, job: Job) -> None:
 
 
 def _awaits_unknown_nodes(node: NodeState, job: Job) -> bool:
-    """May a node that is not in the table yet have a copy: a holder, the node that a dummy ack came
-    from, or, for a dummy ack, any node in handshake?
+    """May a node that is not in the table yet hold the job? For a dummy ack, this is the node that
+    created the job, or any node in handshake; for other jobs, a holder.
 
-    Gossip spreads in seconds, so a few attempts wait for it, unless there is no other node to bring
-    it. A node that has not appeared by then has been forgotten by the whole cluster.
+    Gossip adds missing nodes within seconds, so the first `MEETS_WITHIN` attempts wait for it,
+    unless this node is alone. A node that is still missing then has been forgotten by the whole
+    cluster.
     """
     if job.gc_attempt >= MEETS_WITHIN or len(job.holders) == len(job.confirmed or ()):
         return False
@@ -227,10 +231,10 @@ def _awaits_unknown_nodes(node: NodeState, job: Job) -> bool:
 
 
 def unconfirmed(node: NodeState, job: Job) -> list[bytes]:
-    """Nodes whose confirmation is awaited: the job's holders, or all nodes for a dummy ack.
+    """The nodes that have not confirmed yet: holders of the job or, for a dummy ack, all nodes.
 
-    Nodes that are not in the table are left out, because they cannot be asked: they have been
-    forgotten (original, defects 16 and 33) or are not known yet.
+    Excludes nodes that are not in the table, because they have no address: they have been forgotten
+    (original, defects 16 and 33) or are not known yet.
     """
     nodes = node.cluster.nodes
     confirmed = job.confirmed or ()
@@ -241,7 +245,7 @@ def unconfirmed(node: NodeState, job: Job) -> list[bytes]:
 
 
 def ask_again(node: NodeState, job: Job, ids: Sequence[NodeId]) -> None:
-    """Ask those of these nodes that have not confirmed yet, between two attempts."""
+    """Send SETACK to those of `ids` that have not confirmed yet, outside the timer's attempts."""
     confirmed = job.confirmed or ()
     missing = [id for id in ids if id not in confirmed and (job.is_dummy or id in job.holders)]
     if missing:
@@ -250,7 +254,7 @@ def ask_again(node: NodeState, job: Job, ids: Sequence[NodeId]) -> None:
 
 
 def collect(node: NodeState, job: Job) -> None:
-    """Every holder has confirmed: tell all of them to drop the job."""
+    """Drop the job after every holder has confirmed, and send DELJOB to them."""
     if _misses_holders(node, job):
         results.say_ack_to_all(node, job.id)
     elif not job.is_dummy:
@@ -259,9 +263,9 @@ def collect(node: NodeState, job: Job) -> None:
 
 
 def _misses_holders(node: NodeState, job: Job) -> bool:
-    """Does this node hold a job of another node, and know no other holder?
+    """May other nodes have had the job, with no other holder in the node table?
 
-    The holders cannot be addressed, so all nodes are told to drop it, once.
+    Then the holders cannot be addressed, so the caller sends one message to all nodes.
     """
     if job.is_dummy or lifecycle.is_ours_alone(node, job):
         return False
@@ -270,7 +274,8 @@ def _misses_holders(node: NodeState, job: Job) -> bool:
 
 
 def on_due(node: NodeState, job: Job) -> None:
-    """The job timer came to an acked job: try again, then wait longer."""
+    """The timer of an acked job is due: try to collect it, and schedule the next attempt after a
+    longer wait."""
     _count_attempt(job)
     try_collect(node, job)
     if job.id in node.jobs:
@@ -278,14 +283,15 @@ def on_due(node: NodeState, job: Job) -> None:
 
 
 def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
-    """The job is acknowledged elsewhere. The sender collects the copies, unless it counts holders
-    and knows fewer than this node; one that compares lists is told those of this node."""
+    """Handle SETACK: another node acknowledges the job. The sender collects the job if it has every
+    holder in this node's list. Otherwise this node sends it ACKHOLDERS if it compares digests, or
+    else collects the job itself."""
     job = node.jobs.get(message.id)
     was_pending = job is not None and job.state != ACKED
     if job is not None and was_pending:
         counts.acked(node, Cause.SETACK, 1)
         if is_last_but_one(node, sender, job, message):
-            # As if DELJOB had come with it.
+            # As if DELJOB had followed.
             counts.leave(node, job, job.flags)
             lifecycle.finish(node, job, Cause.SETACK, Cause.DELJOB)
             send.to_node(node, sender, GotAck(job.id, known=False))
@@ -309,25 +315,25 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
 
 
 def on_result(node: NodeState, sender: Peer, message: Result) -> None:
-    """SETACK, with a result."""
+    """Handle RESULT: keep the result, then proceed as for SETACK."""
     results.take(node, message, node.jobs.get(message.id))
     on_setack(node, sender, SetAck(message.id, message.holders, message.digest))
 
 
 def knows_as_much(message: SetAck, job: Job) -> bool:
-    """Does the sender of the message know all holders that this node knows? From one that sends
-    only their number, as an original, as many holders are taken for the same."""
+    """Does the sender have every holder in this node's list? An original node sends only the number
+    of its holders; that must be at least the number here."""
     if message.digest and job.holders:
         return message.digest == digest_of(job.holders)
     return len(job.holders) <= message.holders
 
 
 def is_last_but_one(node: NodeState, sender: Peer, job: Job, message: SetAck) -> bool:
-    """Do the sender and this node have the only copies, as both know?
+    """Are the sender and this node the only holders, and do both have this list?
 
-    Then this copy can go at once: no third node needs the acknowledgement, the sender keeps its own
-    record, and the job's id stays as a tombstone. The sender needs no DELJOB either: the answer
-    says that the job is unknown here. An original node is answered as usual.
+    Then this node drops the job at once: no third node needs the acknowledgement, the sender keeps
+    its own record, and the job's id stays as a tombstone. The sender needs no DELJOB either,
+    because GOTACK reports the job as unknown here. Excludes original senders.
     """
     holders = job.holders
     return (
@@ -341,13 +347,14 @@ def is_last_but_one(node: NodeState, sender: Peer, job: Job, message: SetAck) ->
 
 
 def answer_setack(node: NodeState, sender: Peer, job_id: JobId, job: Job | None) -> None:
-    """GOTACK. A dummy ack is not known as a copy, or two of them would dismiss each other
-    while the real holder is away (docs/differences.md, "Two dummy acks for one job")."""
+    """Send GOTACK. It reports a dummy ack as unknown, because two dummy acks would otherwise
+    dismiss each other while the real holder is away (docs/differences.md, "Two dummy acks for one
+    job")."""
     send.to_node(node, sender, GotAck(job_id, known=job is not None and not job.is_dummy))
 
 
 def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
-    """A node has taken note of the acknowledgement."""
+    """Handle GOTACK: the sender confirms the acknowledgement."""
     job = node.jobs.get(message.id)
     if job is None or job.state != ACKED:
         return
@@ -359,7 +366,7 @@ def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
     if job.confirmed is None:
         return
     if not message.known and len(job.holders) == 2 and sender.id in job.holders:
-        # The sender has no copy to delete, and no other node has one.
+        # The sender has no copy to delete, and there is no third holder.
         lifecycle.unregister(node, job, Cause.COLLECTED)
         return
     if (job.is_dummy or sender.id in job.holders) and sender.id not in job.confirmed:
@@ -369,7 +376,8 @@ def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
 
 
 def on_ackholders(node: NodeState, sender: Peer, message: AckHolders) -> None:
-    """GOTACK of a node that knows other holders: those that are new here are asked, too."""
+    """Handle ACKHOLDERS: GOTACK with a different list of holders. Sends SETACK to the holders that
+    are new here."""
     job = node.jobs.get(message.id)
     if job is None or job.state != ACKED:
         return
@@ -382,10 +390,11 @@ def on_ackholders(node: NodeState, sender: Peer, message: AckHolders) -> None:
 
 
 def on_deljob(node: NodeState, sender: Peer, message: DelJob) -> None:
-    """Drop the job, whatever its state.
+    """Handle DELJOB: drop the job in any state.
 
-    If it was not acknowledged, the sender has not asked the holders: it may not know to which node
-    this one has given the job, and the job may be on its way there.
+    If the job was not acknowledged here, the sender has not asked the holders. If this node has
+    sent the job to a node that the sender may not know (GIVEN), it sends SETACK to the other
+    holders.
     """
     job = node.jobs.get(message.id)
     node.tombstones.bury(message.id, is_acked=job is not None and job.state == ACKED)
@@ -394,13 +403,15 @@ def on_deljob(node: NodeState, sender: Peer, message: DelJob) -> None:
             others = [id for id in job.holders if id != sender.id]
             send.to_ids(node, others, SetAck(job.id, 0))
         if job.state != ACKED and sender.id[:8] != job.id[2:10]:
-            # A FASTACK: the failure of its ADDJOB is told by its own node.
+            # A FASTACK, so its key is kept. A DELJOB from the node that added the job may follow a
+            # failed ADDJOB, which keeps no key.
             key_index.end(node, job)
         replication.drop(node, job, Cause.DELJOB)
 
 
 def fast_ack(node: NodeState, job_id: JobId) -> bool:
-    """FASTACK: drop the job here and tell the other holders to. True if it was known here."""
+    """FASTACK: drop the job here, and send DELJOB to the other holders. Returns True if it was
+    known here."""
     job = node.jobs.get(job_id)
     if job is None:
         node.tombstones.bury(job_id)

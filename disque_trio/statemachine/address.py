@@ -1,7 +1,7 @@
-"""Names and addresses of nodes: which may stand in the node table.
+"""Validation of names and addresses of nodes for the node table.
 
-Both come from frames that any process can send. They are written to nodes.conf and dialled, so a
-name must be one word, and an address must be one that can be dialled.
+Any process can send frames that contain them. Names are written to nodes.conf, so they must be one
+word. Addresses are also dialled, so they must be valid.
 """
 
 import ipaddress
@@ -14,7 +14,7 @@ from disque_trio.statemachine.base import LAST_PORT, NODE_ID_LENGTH, NodeId
 BUS_OFFSET: Final = 10_000
 """The bus listens this far above the client port (original 1.1)."""
 MAX_PORT: Final = LAST_PORT - BUS_OFFSET
-"""The last client port whose bus port is at the usual place."""
+"""The last client port with a valid default bus port."""
 _HOST_NAME: Final = re.compile(
     r"([0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?\.)*(?!0[xX])[0-9_-]*[A-Za-z][0-9A-Za-z_-]*\.?"
 )
@@ -24,17 +24,19 @@ _NODE_ID: Final = re.compile(rb"[\x21-\x7e]{%d}" % NODE_ID_LENGTH)
 
 
 def new_node_id(rng: random.Random) -> NodeId:
-    """A random name, unique in practice."""
+    """A random ID, unique in practice."""
     return b"%040x" % rng.getrandbits(160)
 
 
 def is_node_id(word: bytes) -> bool:
-    """May it be a node's name? Original nodes write hexadecimal digits; any word of 40 will do."""
+    """Is it a valid node ID: 40 printable characters without spaces? Original nodes use hexadecimal
+    digits."""
     return _NODE_ID.fullmatch(word) is not None
 
 
 def literal_ip(text: str) -> str:
-    """The address in its usual spelling; empty if it is no IPv4 or IPv6 address."""
+    """The address in canonical form; empty if it is not an IPv4 or IPv6 address, or has a scope
+    ID."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -42,19 +44,19 @@ def literal_ip(text: str) -> str:
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
             return ""
-        # One node, one spelling: an IPv6 socket shows IPv4 peers as ::ffff:a.b.c.d.
+        # An IPv6 socket reports IPv4 peers as ::ffff:a.b.c.d.
         return str(address.ipv4_mapped or address)
     return str(address)
 
 
 def is_host_name(text: str) -> bool:
-    """May it be the name of a host? Words that resolvers take for numbers are none."""
+    """Is it a valid host name? Names that resolvers parse as numeric addresses are not."""
     return len(text) <= _LONGEST_NAME and _HOST_NAME.fullmatch(text) is not None
 
 
 def parse_place(text: str) -> tuple[str, int, int] | None:
-    """Host or address, port, and port for nodes (0 is the usual one), from `host:port` or
-    `host:port@bus-port`; an IPv6 address may stand in brackets. None if it is none of that."""
+    """Parse `host:port` or `host:port@bus-port` into host or address, port and bus port (0 is the
+    default). An IPv6 address may be in brackets. None if the text is invalid."""
     found = _PLACE.fullmatch(text)
     if found is None:
         return None
@@ -65,5 +67,5 @@ def parse_place(text: str) -> tuple[str, int, int] | None:
 
 
 def is_port(port: int, bus_port: int = 0) -> bool:
-    """Can a node have this client port, and this port for nodes? 0 is the usual one."""
+    """Are these a valid client port and bus port? Bus port 0 is the default."""
     return 0 < port <= (LAST_PORT if bus_port else MAX_PORT) and 0 <= bus_port <= LAST_PORT

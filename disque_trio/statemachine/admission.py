@@ -14,8 +14,8 @@ _OPEN: Final = ("auth", "hello", "reset")
 
 
 def must_check(node: NodeState, client: Client) -> bool:
-    """Could a check other than that of the number of words fail? Usually not, and then `refusal_of`
-    is not called. While there are monitors it always is."""
+    """Could a check other than the number of words fail? If not, `refusal_of` is not called. Always
+    true while there are monitors."""
     memory = node.memory
     return (
         memory.held > memory.hard
@@ -26,7 +26,7 @@ def must_check(node: NodeState, client: Client) -> bool:
 
 
 def refusal_of(node: NodeState, client: Client, args: list[bytes], row: Command) -> Failure | None:
-    """Why this request is not carried out; None if it is."""
+    """The error with which this request is refused; None if it is accepted."""
     if not row.least <= len(args) <= row.most:
         return Failure(wrong_number(row.name, row.usage))
     if node.config.requirepass and not client.authenticated and row.name not in _OPEN:
@@ -39,8 +39,9 @@ def refusal_of(node: NodeState, client: Client, args: list[bytes], row: Command)
 
 
 def _refusal_by_state(refusal: Failure, row: Command) -> Failure | None:
-    """While the journal is loaded nearly every command is refused; while it cannot be written, or
-    this process yields its node ID, commands that write are."""
+    """While the journal is being loaded, only commands with the flag LOADING are accepted. While it
+    cannot be written, or this process yields its node ID, commands that write and PING are
+    refused."""
     if refusal is recovery.LOADING:
         return None if Flag.LOADING in row.flags else refusal
     return refusal if Flag.WRITE in row.flags or row.name == "ping" else None

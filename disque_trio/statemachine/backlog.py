@@ -1,9 +1,8 @@
-"""The jobs of one queue that are held back until a time of their own: how many, and when the first
-is due. One for those that wait for the end of their RETRY after a restart, and one for delayed
-ones.
+"""How many jobs of one queue wait for a time of their own, and when the first is due. A queue has
+one backlog for delayed jobs, and one for jobs that wait for the end of their RETRY after a restart.
 
-They are counted by the second in which they are due, so that any number of jobs of a second takes
-one entry. A restart gives all jobs with the same RETRY the same time, within half a second.
+Jobs are counted per second in which they are due, so all jobs of a second share one entry. After a
+restart, all jobs with the same RETRY are due within the same half second.
 """
 
 import heapq
@@ -13,23 +12,23 @@ from disque_trio.statemachine.base import Millis
 
 _SECOND = 1000
 _FEW: Final = 64
-"""So many seconds without jobs may stay in the heap beside as many as have some."""
+"""The heap is rebuilt when empty seconds outnumber those with jobs by more than this."""
 
 
 class Backlog:
-    """Counts by second. Each job leaves with the time with which it came."""
+    """Counts by second. A job is removed with the same time with which it was added."""
 
     __slots__ = ("_by_second", "_order", "number")
 
     def __init__(self) -> None:
         self.number = 0
-        """How many jobs wait."""
+        """The number of waiting jobs."""
         self._by_second: dict[int, int] = {}
         self._order: list[int] = []
-        """A heap of the seconds, with some that have no jobs any more."""
+        """A heap of the seconds; some no longer have jobs."""
 
     def add(self, due: Millis) -> bool:
-        """One more is due then. Is it the only one of that second?"""
+        """Count a job that is due at `due`. Returns whether it is the only one of that second."""
         second = due // _SECOND
         counted = self._by_second.get(second, 0)
         if not counted:
@@ -39,7 +38,8 @@ class Backlog:
         return not counted
 
     def remove(self, due: Millis) -> bool:
-        """One that was due then does not wait any more. Was it the last of that second?"""
+        """Remove a job that was due at `due`. Returns whether it was the last one of that
+        second."""
         second = due // _SECOND
         self.number -= 1
         left = self._by_second[second] - 1
@@ -51,7 +51,7 @@ class Backlog:
         return True
 
     def _tidy(self) -> None:
-        """Let the first second be one that has jobs, and few of the others have none."""
+        """Ensure that the first second in the heap has jobs, and limit the number of empty ones."""
         order, by_second = self._order, self._by_second
         if len(order) > 2 * len(by_second) + _FEW:
             self._order = sorted(by_second)
@@ -60,5 +60,5 @@ class Backlog:
             heapq.heappop(order)
 
     def first_due(self) -> Millis:
-        """When the first is due, to the second. There must be one."""
+        """When the first job is due, rounded down to the second. The backlog must not be empty."""
         return self._order[0] * _SECOND

@@ -59,46 +59,46 @@ DEAD: Final = 4
 """Ours: kept, and not delivered (decision 71)."""
 STATE_NAMES: Final = (b"wait-repl", b"active", b"queued", b"acked", b"dead")
 
-# Job flags, likewise.
+# Job flags, with their numbers in serialized jobs.
 BCAST_QUEUED: Final = 1
-"""The next enqueue is announced with QUEUED."""
+"""This node announces its next enqueue with QUEUED."""
 BCAST_WILLQUEUE: Final = 2
-"""The next requeue is announced with WILLQUEUE, half a second ahead."""
+"""This node announces its next requeue with WILLQUEUE, half a second ahead."""
 DELIVERED: Final = 4
 """This node has delivered the job at least once."""
 QUEUED_ONCE: Final = 8
-"""An at-most-once job has been in this node's queue. For another job: it has been in the queue of a
-node that has reported so. Never leaves the node."""
+"""For an at-most-once job: it has been in this node's queue. For an at-least-once job: it has been
+in the queue of this or a reporting node. Never leaves the node."""
 RECORDED: Final = 16
 """In the journal only: the node that wrote this at-most-once job also records its delivery."""
 TAKEN: Final = 16
-"""The last report about this at-least-once job is that another node has delivered it. Never leaves
-the node."""
+"""According to the last report about this at-least-once job, another node has delivered it. Never
+leaves the node."""
 LEASED: Final = 32
-"""The current or last lease is of a delivery by this node. Never leaves the node."""
+"""The current or last lease belongs to a delivery by this node. Never leaves the node."""
 GIVEN: Final = 64
-"""This node has sent the job to a node that the other holders may not know. Never leaves the
-node."""
+"""This node has sent the job to a node that the other holders may not have in their lists. Never
+leaves the node."""
 GROWN: Final = 128
-"""This node knows a holder that the others may not know, and has not announced it to them yet.
+"""This node's list has a holder that the others may lack, and this node has not announced it yet.
 Never leaves the node."""
 DELAYED: Final = 256
-"""This node must enqueue it when its delay ends: that of ADDJOB, or that of a NACK or RELEASE here.
+"""This node must enqueue the job when its delay ends (from ADDJOB, or from a NACK or RELEASE here).
 In memory only."""
 POSTPONED: Final = 512
-"""A NACK or RELEASE has postponed it, here or elsewhere: no node may enqueue it earlier
+"""A NACK or RELEASE at any node has postponed the job: no node may enqueue it earlier
 (`postponing`). In memory only."""
 RESTORED: Final = 1024
-"""It was loaded from the journal, and waits here for the end of its RETRY, because there is no
-report about it since. In memory only."""
+"""The job was loaded from the journal, and waits for the end of its RETRY, because no other node
+has reported on it since. In memory only."""
 LAPSED: Final = 2048
-"""The lease of this node's last delivery has ended, and the job is not requeued yet: all holders
-are warned half a second before. In memory only."""
+"""The lease of this node's last delivery has ended, but the job is not requeued yet: WILLQUEUE
+precedes the requeue by half a second. In memory only."""
 DELIVERED_HERE: Final = LEASED | LAPSED
 """A job with one of these flags counts as leased: from its delivery until it is requeued."""
 RETURNING: Final = 4096
-"""It was queued when the node ended, and is requeued once the other holders have answered. Until
-then its last record is that it is queued. In memory only."""
+"""The job was queued when the node stopped, and is requeued once the other holders have answered.
+Until then, its last record in the journal is the enqueue. In memory only."""
 TRACED: Final = 8192
 """Its events here are traced (`trace`). In memory only. It is the highest flag, so a comparison
 detects it."""
@@ -108,19 +108,19 @@ CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a message may carry (original 4.5)."""
 
 FORMAT: Final = 4
-"""The number of the formats that nodes write, send and announce (docs/versions.md). The first
-version that writes or sends something unknown to the previous one raises it. Versions from before
-there was a number count as 0."""
+"""The format number that nodes write, send and announce (docs/versions.md). A version that writes
+or sends something unknown to the previous one increments it. Versions that announce no number count
+as 0."""
 
 VERSION_SIZE: Final = 14
-"""The maximum length of a version's name that a node announces."""
+"""The maximum length of the version name that a node announces, in bytes."""
 
 # Capabilities of nodes, which a frame's header announces (docs/bus.md).
 
 BATCHES: Final = 1
 """It reads many messages about jobs in one frame (`wire.batches`)."""
 MEETS: Final = 2
-"""It reports which clients wait and which jobs there are: WAITING, HAVEJOBS."""
+"""It understands WAITING and HAVEJOBS, which report waiting clients and queued jobs."""
 LISTS: Final = 4
 """It understands HOLDERS."""
 EXTENDS: Final = 8
@@ -146,7 +146,8 @@ RESULTS: Final = 4096
 LIMITS: Final = 8192
 """It keeps the limits of queues, and delivers within them: QUEUELIMIT, LIMITPOLL and the like."""
 WATCHES: Final = 16384
-"""It pings few others in a large cluster, and understands SUSPECT (`watchers`)."""
+"""In a large cluster it pings only the nodes that it watches, and it understands SUSPECT
+(`watchers`)."""
 DIGESTS: Final = 32768
 """It compares lists of holders by the digest in SETACK, and understands ACKHOLDERS. This is the
 last bit of the header: later features depend on the format that a peer announces."""
@@ -156,7 +157,7 @@ CAPABILITIES: Final = (
 )  # fmt: skip
 """The capabilities that our nodes announce in PING, PONG and MEET."""
 KEEPS_ALL: Final = EXTENDS | BURIES
-"""The capabilities to keep all of our jobs."""
+"""The capabilities needed to keep any job of ours."""
 
 # Queue pause bits (original 2.9).
 PAUSE_IN: Final = 1
@@ -218,19 +219,19 @@ OK: Final = Status(b"OK")
 
 @attrs.define
 class Opening:
-    """In a `Lengthy`: so many of the values after it are an array."""
+    """In a `Lengthy`: the next `count` values form an array."""
 
     count: int
 
 
 class Lengthy:
-    """A reply that is produced while the client reads it, so that its length costs neither the
-    other clients time nor the node memory (`lengthy`).
+    """A reply that is produced while the client reads it. A long one neither delays other clients
+    nor occupies memory (`lengthy`).
 
-    `parts` yields some of its values at a time, in the order of the protocol, or none if a step had
-    no result yet. `left` estimates the remaining bytes, and how many of them are in memory only for
-    this reply. `work` is the cost to begin, in bytes of other replies that cost as much. The rest
-    may be produced between any inputs, or never.
+    `parts` yields lists of values in protocol order; a list is empty if a step had no result yet.
+    `left` estimates the remaining bytes, and how many of them are in memory only for this reply.
+    `work` is the initial cost, in bytes of a reply with the same cost. The driver may advance
+    `parts` between any inputs, or drop it.
     """
 
     __slots__ = ("left", "parts", "work")
@@ -247,11 +248,11 @@ class Lengthy:
 
 
 class Spilled:
-    """Stands for a body that the driver has written to disk (docs/memory.md).
+    """A placeholder for a body that the driver has written to disk (docs/memory.md).
 
     `bytes(it)` reads the body, and raises OSError if that fails. The machine never reads it: it
-    forwards it in replies and messages, and the encoder reads it. When there is no reference to it
-    any longer, its place on disk is freed.
+    forwards it in replies and messages, and the encoder reads it. Its place on disk is freed with
+    the last reference.
     """
 
     __slots__ = ("length",)
@@ -279,24 +280,24 @@ Reply = (
 
 
 def id_start(node: NodeId) -> bytes:
-    """The beginning of the ids of a node's jobs."""
+    """The prefix of the ids of a node's jobs."""
     return b"D-%b-" % node[:8]
 
 
 def map_for(protocol: int, items: dict[bytes, Reply]) -> Reply:
-    """Names and values in that version of the protocol: a map, or an array of both in turn."""
+    """A map in RESP3; in RESP2, an array of alternating names and values."""
     if protocol == 3:
         return Map(items)
     return [part for pair in items.items() for part in pair]
 
 
 def set_for(protocol: int, items: list[Reply]) -> Reply:
-    """Unordered values in that version of the protocol: a set, or an array."""
+    """A set in RESP3; an array in RESP2."""
     return Set(items) if protocol == 3 else items
 
 
 class CommandError(Exception):
-    """A client's mistake: raised by a handler, answered as a `Failure`."""
+    """An error of a client's request: raised by a handler, sent as a `Failure`."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__(text)

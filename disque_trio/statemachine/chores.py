@@ -1,8 +1,9 @@
-"""Work that a command leaves to the driver, because it needs files, the process or sockets.
+"""Chores: work of a command that the driver carries out, because it needs files, the process or
+sockets.
 
-A handler puts a chore into the outbox and answers PENDING; the driver carries it out and gives
-the outcome to `Machine.done`, where the client's continuation turns it into the reply. So the
-machine itself never calls out (decision 8).
+A handler puts a chore into the outbox and returns PENDING. The driver carries it out and passes the
+outcome to `Machine.done`, where the client's continuation makes the reply from it. So the machine
+itself never calls out (decision 8).
 """
 
 from collections.abc import Callable, Iterable
@@ -20,8 +21,8 @@ class SaveNodes:
 
 @attrs.define
 class AwaitNodes:
-    """Wait until nodes.conf has been written with the latest changes, or could not be: they are
-    carried out all the same, and the log has the error. Outcome: not used."""
+    """Wait until the latest changes are written to nodes.conf. If writing fails, the changes still
+    apply, and the error is logged. Outcome: not used."""
 
 
 @attrs.define
@@ -33,7 +34,7 @@ class LookUp:
 
 @attrs.frozen
 class Lookup:
-    """What is known of a host's name: its addresses, or why there are none."""
+    """The result of looking up a host name: its addresses, or why there are none."""
 
     addresses: tuple[str, ...] = ()
     """IPv4 and IPv6, in order of preference."""
@@ -54,7 +55,8 @@ class ChangeDirectory:
 
 @attrs.define
 class RaiseFileLimit:
-    """Make room for this many clients. Outcome: how many the system can handle, an int."""
+    """Raise the limit of open files for this many clients. Outcome: how many clients the limit
+    allows, an int."""
 
     clients: int
 
@@ -68,7 +70,7 @@ class ReloadTls:
 
 @attrs.define
 class ReadVitals:
-    """Look at the process and its connections. Outcome: a `Vitals`."""
+    """Read figures of the process and its connections. Outcome: a `Vitals`."""
 
 
 @attrs.define
@@ -80,7 +82,7 @@ class Sleep:
 
 @attrs.define
 class Shutdown:
-    """End the process: 0 exits at once and gracefully; a restart executes it anew afterwards.
+    """End the process after `delay` ms, gracefully or not; a restart executes it again afterwards.
 
     Outcome: none when it succeeds, else an error text.
     """
@@ -89,29 +91,29 @@ class Shutdown:
     graceful: bool = True
     delay: Millis = 0
     rewrite_journal: bool = False
-    """Write the journal anew first; if that fails, do not end."""
+    """Rewrite the journal first; if that fails, do not end."""
 
 
 @attrs.define
 class StartJournal:
-    """Keep a journal from now on, and begin to write what there is. Outcome: None, or an error
-    text. The records of the batches that follow belong to it."""
+    """Keep a journal from now on, and begin to write the existing jobs to it. Outcome: None, or an
+    error text. It includes the records of the batches that follow."""
 
 
 @attrs.define
 class StopJournal:
-    """Keep no journal any more; the file stays as it is. Outcome: None."""
+    """Stop keeping a journal; the file remains. Outcome: None."""
 
 
 @attrs.define
 class RewriteJournal:
-    """Begin to rewrite the journal from the jobs in memory. Outcome: None, or an error text. Done
-    even if no journal is kept."""
+    """Begin to rewrite the journal from the jobs in memory, even if no journal is kept. Outcome:
+    None, or an error text."""
 
 
 @attrs.define
 class ReadJournal:
-    """Read the whole journal, while everything waits (DEBUG LOADAOF). Outcome: its records, or an
+    """Read the whole journal while the node is blocked (DEBUG LOADAOF). Outcome: its records, or an
     error text."""
 
 
@@ -124,19 +126,20 @@ Chore = (
 
 @attrs.define
 class Connection:
-    """What only the driver knows of a client, for CLIENT LIST and INFO: descriptor and bytes."""
+    """The state of a client connection in the driver, for CLIENT LIST and INFO: descriptor and
+    bytes."""
 
     fd: int = -1
     input_bytes: int = 0
     """Received and not parsed yet."""
     input_free: int = 0
-    """Reserved for more of that."""
+    """Free space of the input buffer."""
     output_bytes: int = 0
-    """Owed to the client, not taken by its socket yet."""
+    """Sent to the client, but not yet accepted by its socket."""
     output_chunks: int = 0
-    """In how many pieces."""
+    """The number of chunks of this output."""
     events: bytes = b"r"
-    """What its socket is watched for: r, w or both."""
+    """The events that the driver waits for on its socket: r, w or both."""
 
 
 def _unknown(_client: ClientId) -> Connection:
@@ -145,7 +148,8 @@ def _unknown(_client: ClientId) -> Connection:
 
 @attrs.define
 class JournalVitals:
-    """The journal at this moment, as INFO shows it. Bytes, seconds, -1 for never or none."""
+    """The current state of the journal, as INFO shows it. Sizes are in bytes, times in seconds; -1
+    is never or none."""
 
     state: str = "off"
     """`off`, `on`, or `wait-rewrite` until the first version of the file is complete."""
@@ -158,7 +162,7 @@ class JournalVitals:
     """`removed`, `replaced` or `truncated` by another process, until it has been rewritten."""
     size: int = 0
     base_size: int = 0
-    """What it was after the last load or rewrite."""
+    """`size` after the last load or rewrite."""
     unwritten: int = 0
     rewrite_unwritten: int = 0
     is_syncing: bool = False
@@ -173,9 +177,9 @@ class JournalVitals:
 
 @attrs.define
 class Vitals:
-    """The process at this moment. Bytes and seconds.
+    """Current figures of the process, in bytes and seconds.
 
-    What clients have sent and been sent is not here: the driver counts it in `Facts.traffic`.
+    The traffic of clients is not included: the driver counts it in `Facts.traffic`.
     """
 
     rss_bytes: int = 0
@@ -185,13 +189,13 @@ class Vitals:
     cpu_system_children: float = 0.0
     cpu_user_children: float = 0.0
     connection_of: Callable[[ClientId], Connection] = _unknown
-    """Looks at the connection of one client: of 10,000 clients few are asked for."""
+    """Reads the connection of one client on demand, because few of 10,000 clients are queried."""
     history: Callable[[], Iterable[tuple[str, str]]] = tuple
-    """The node's last hour and day, as fields of INFO; none if nobody keeps them."""
+    """The history of the node's last hour and day, as fields of INFO; none if it is not kept."""
     standstill: Millis = 0
-    """How long the node's loop stood still at the longest in the last ten minutes."""
+    """The longest time that the node's loop was blocked in the last ten minutes."""
     standstill_ago: Millis = 0
-    """Since that ended."""
+    """The time since that ended."""
     busy_connections: Callable[[], Iterable[Connection]] = tuple
-    """Looks at those that have input which is not parsed, or are owed output."""
+    """Reads the connections with unparsed input or unsent output."""
     journal: JournalVitals = attrs.Factory(JournalVitals)

@@ -16,13 +16,13 @@ from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.timers import Timed
 
 COUNTERS: Final = 1
-"""GETJOB WITHCOUNTERS: how often each job was given back and delivered before."""
+"""GETJOB WITHCOUNTERS: each job's numbers of NACKs and of additional deliveries."""
 META: Final = 2
-"""GETJOB WITHMETA: all that a worker needs to know of a delivery."""
+"""GETJOB WITHMETA: names and values that describe each delivery."""
 TIED: Final = 4
 """GETJOB TIED: the leases end with the connection."""
 HELD: Final = 8
-"""GETJOB HELD: the jobs begin only when BEGIN says so."""
+"""GETJOB HELD: the jobs are held until BEGIN."""
 
 
 class Blocked(enum.Enum):
@@ -39,7 +39,7 @@ class Blocked(enum.Enum):
 
 
 WAITS: Final = (Blocked.JOBS, Blocked.JOB)
-"""Of GETJOB and WAITJOB: such a wait may end at any moment without a result."""
+"""The waits of GETJOB and WAITJOB, which may end at any moment without a result."""
 
 
 class ReplyMode(enum.Enum):
@@ -55,7 +55,7 @@ class ReplyMode(enum.Enum):
 
 @attrs.define(eq=False)
 class Client(Timed):
-    """A connection: its identity, and what it waits for."""
+    """A client connection: its identity, and what it waits for."""
 
     id: ClientId
     address: bytes
@@ -67,34 +67,34 @@ class Client(Timed):
     name: bytes = b""
     library: bytes = b""
     library_version: bytes = b""
-    """What CLIENT SETINFO said."""
+    """Set by CLIENT SETINFO, as is `library`."""
     blocked: Blocked = Blocked.NO
     deadline: Millis = 0
     """When its wait ends; 0 is never."""
     queues: tuple[bytes, ...] = ()
     wants: int = 0
-    """What its GETJOB asks for beside the jobs: COUNTERS, META, TIED, HELD."""
+    """The options of its GETJOB: COUNTERS, META, TIED, HELD."""
     tied: dict[JobId, Job] | None = None
     """Jobs whose leases end with this connection. `tracked_deliveries` writes it."""
     awaited: JobId = b""
     """The job whose end it waits for."""
     wants_result: bool = False
-    """And its result."""
+    """It also waits for the job's result."""
     pending_adds: list[PendingAdd] = attrs.Factory(list)
-    """While it waits for copies: its ADDJOBs that are not answered, in order."""
+    """While it waits for replicas: its unanswered ADDJOBs, in order."""
     most_pending: int = 0
-    """The most of them at a time since the client was last resumed."""
+    """The greatest length of `pending_adds` since the client was last resumed."""
     then: "Callable[[Any, Client, Any], Reply] | None" = None
     """Makes the reply from the node's state, the client and the outcome of its chore."""
     protocol: int = 2
-    """The version of the Redis protocol that it was greeted in."""
+    """The version of the Redis protocol that it has selected with HELLO."""
     reply_mode: ReplyMode = ReplyMode.ON
     is_monitor: bool = False
     is_closing: bool = False
     is_unix: bool = False
     wrong_passwords: int = 0
-    """How many it has given."""
+    """The number of wrong passwords that it has sent."""
     command: str = ""
     """The last command's name in lower case; empty before the first."""
     awaits: int = 0
-    """The batch of the journal for which its answers had to wait last."""
+    """The last batch of the journal for which its replies had to wait."""

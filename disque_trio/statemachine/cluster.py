@@ -1,4 +1,4 @@
-"""The other nodes as this one knows them: the node table, links, failure reports, blacklist.
+"""The cluster as seen by this node: the node table, links, failure reports, blacklist.
 
 Fields are written by these modules: `links` (links, and a peer's link fields),
 `nodetable` (nodes, reachable, size, places, is_crowded, blacklist, is_own_ip_learned, names,
@@ -34,7 +34,7 @@ YIELDS: Final = 1 << 63
 
 @attrs.define(eq=False)
 class Process:
-    """A process that uses the ID of a peer, with the address and time of its last frame."""
+    """A process that uses a peer's ID, with the address and time of its last frame."""
 
     incarnation: int
     ip: str = ""
@@ -52,7 +52,7 @@ class Duplicate:
 
     @property
     def address(self) -> bytes:
-        """As people write it."""
+        """`ip:port`."""
         return b"%b:%d" % (self.ip.encode(), self.port)
 
 
@@ -64,53 +64,55 @@ class Peer:
     ip: str = ""
     port: int = 0
     bus_port: int = attrs.field(default=0, kw_only=True)
-    """Where it announces that nodes reach it; 0: 10000 above its `port`."""
+    """The bus port that it announces; 0 means 10000 above its `port`."""
     zone: bytes = attrs.field(default=b"", kw_only=True)
-    """What fails together with it, as it says; empty if it does not say."""
+    """The zone that it announces: the nodes of a zone may fail together; empty if it announces
+    none."""
     name: bytes = attrs.field(default=b"", kw_only=True)
-    """Its `node-name`, likewise."""
+    """The `node-name` that it announces; empty if it announces none."""
     flags: int = 0
     created: Millis = 0
     is_asked_for: bool = attrs.field(default=False, kw_only=True)
-    """An operator has asked for it (CLUSTER MEET): its handshake goes on until it answers."""
+    """An operator has added it with CLUSTER MEET: its handshake continues until it answers."""
     ping_sent: Millis = 0
-    """When the ping that is still unanswered was sent; 0 when none is."""
+    """When the unanswered ping was sent; 0 if there is none."""
     pong_received: Millis = 0
     link: LinkId = 0
-    """Our outgoing link, dialling or up; 0 when there is none."""
+    """Our outgoing link, connecting or up; 0 if there is none."""
     link_created: Millis = 0
     is_connected: bool = False
     """The outgoing link is up."""
     resent_on: LinkId = 0
-    """The last link on which it was sent the acknowledgements that it had missed."""
+    """The last link on which this node has resent acknowledgements that the peer had missed."""
     is_watched: bool = False
     """In a large cluster: does this node watch it?"""
     used_at: Millis = 0
-    """In a large cluster: when something was last sent to it."""
+    """In a large cluster: when this node last sent something to it."""
     reported_at: Millis = 0
-    """When this node last told all others that it does not answer; 0 since it has answered."""
+    """When this node last reported to all others that the peer does not answer; reset to 0 by an
+    answer."""
     doubted_at: Millis = 0
-    """When another node first told this one so; 0 since it has answered here."""
+    """When another node first reported so to this node; reset to 0 by an answer here."""
     voted_at: Millis = 0
-    """When this node last told its watchers that it suspects it; 0 since it has answered."""
+    """When this node last sent its suspicion to the peer's watchers; reset to 0 by an answer."""
     reports: dict[NodeId, Millis] = attrs.Factory(dict)
     """Nodes that report it as failing, and when each last did."""
     capabilities: int = 0
-    """What its frames announce beyond the original protocol."""
+    """The capabilities beyond the original protocol that its frames announce."""
     format: int = 0
-    """The number of its formats; 0 if it announces none."""
+    """The format number that it announces; 0 if it announces none."""
     version: bytes = b""
-    """What its version is called, in printable characters."""
+    """The name of its version, in printable characters."""
     processes: tuple[Process, ...] = ()
-    """Those that have spoken under this ID, the last one last."""
+    """The processes that have sent frames with this ID, the latest one last."""
     holding: tuple[NodeId, ...] = attrs.field(init=False)
-    """The node alone, as a job's holders; one tuple shared by all its jobs."""
+    """This node as the only holder of a job; all such jobs share this tuple."""
     id_start: bytes = attrs.field(init=False)
-    """How the ids of its jobs begin."""
+    """The prefix of the ids of its jobs."""
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Its address, with both ports."""
+        """Its address, client port and bus port."""
         return self.ip, self.port, self.bus_port
 
     @property
@@ -134,22 +136,23 @@ class Peer:
 
 @attrs.define(eq=False)
 class HostName:
-    """A name that leads to nodes, which an operator or the configuration has given."""
+    """A host name that resolves to nodes, from an operator or the configuration."""
 
     name: str
     port: int
     bus_port: int = 0
-    """0: 10000 above `port`."""
+    """0 means 10000 above `port`."""
     is_seed: bool = False
     """It is in `cluster-seeds`."""
     is_own: bool = False
-    """It is `cluster-announce-ip`. Other names were given to CLUSTER MEET."""
+    """It is from `cluster-announce-ip`. Names that are neither this nor a seed are from CLUSTER
+    MEET."""
     addresses: tuple[str, ...] = ()
-    """Of the last lookup that found any."""
+    """The addresses of the last lookup that found any."""
     error: str = ""
     """Why the last lookup found none."""
     since: Millis = 0
-    """When it was given, or last looked up with a node at one of its addresses."""
+    """When it was added, or last looked up with a node at one of its addresses."""
     looked: Millis = 0
     """When it was last looked up."""
     is_looking: bool = False
@@ -159,18 +162,19 @@ class HostName:
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """As `Peer.place`, with the name."""
+        """As `Peer.place`, with the name in place of the address."""
         return self.name, self.port, self.bus_port
 
     @property
     def bus(self) -> int:
-        """The port for nodes."""
+        """The bus port."""
         return self.bus_port or self.port + BUS_OFFSET
 
 
 @attrs.define(eq=False)
 class Link:
-    """A live bus connection. `peer` is the node that we dialled, None for accepted ones."""
+    """A live bus connection. `peer` is the node that we dialled, or None for an accepted
+    connection."""
 
     id: LinkId
     peer: Peer | None
@@ -188,41 +192,44 @@ class Cluster:
     links: dict[LinkId, Link] = attrs.Factory(dict)
     last_link: LinkId = 0
     reachable: list[Peer] = attrs.Factory(list)
-    """Nodes that may be given copies (original 5.8)."""
+    """Nodes that may receive copies (original 5.8)."""
     size: int = 1
     """Known nodes that are not in handshake, this one included (original 5.8)."""
     places: int = 1
-    """How many copies may make sense: nodes, or where nodes are workers, addresses."""
+    """The greatest sensible number of replicas: the number of nodes or, where nodes are workers, of
+    addresses."""
     ring: list[NodeId] = attrs.Factory(list)
-    """In a large cluster: the nodes that have not failed, in the order of their IDs; else none."""
+    """In a large cluster: the nodes that have not failed, ordered by ID; otherwise empty."""
     is_crowded: bool = False
     """Do some of the nodes that may hold a job share a zone or an address, and not all of them?"""
     blacklist: dict[NodeId, Millis] = attrs.Factory(dict)
-    """Forgotten nodes, and until when gossip may not bring them back."""
+    """Forgotten nodes, each with the time until which gossip cannot add it again."""
     incarnation: int = 0
-    """The number of this process, as it announces it; 0 announces none."""
+    """The number of this process that it announces; 0 announces none."""
     duplicate: Duplicate | None = None
     """Another process that uses this node's ID."""
     refusal: Failure | None = None
-    """Why commands are refused while this process yields to it."""
+    """The error with which commands are refused while this process yields its node ID to
+    `duplicate`."""
     own_addresses: dict[tuple[str, int], None] = attrs.Factory(dict)
-    """Where this very process answered itself."""
+    """Addresses at which this process has reached itself."""
     probe_at: Millis = 0
-    """No address is probed for this node's ID before this moment."""
+    """The earliest time at which an address may be probed for this node's ID."""
     hosts: list[HostName] = attrs.Factory(list)
-    """Names that lead to nodes."""
+    """Host names that resolve to nodes."""
     is_own_ip_learned: bool = False
-    """Has another node reached this process? Until then its address is that of an earlier one."""
+    """Has another node reached this process? Until then, its address is from an earlier process."""
     announced_ip: str = ""
-    """What `cluster-announce-ip` stands for; empty if it is not set, or not known yet."""
+    """The address of `cluster-announce-ip`; empty if it is not set, or not resolved yet."""
     messages_sent: int = 0
     messages_received: int = 0
 
     @property
     def is_leaving(self) -> bool:
-        """Is this node about to leave? It keeps no new jobs (original 6.9)."""
+        """Is this node leaving the cluster? A leaving node keeps no new jobs (original 6.9)."""
         return bool(self.myself.flags & LEAVING)
 
 
 UNREACHABLE = HANDSHAKE | LEAVING | PFAIL | FAIL | NOADDR
-"""Flags that keep a node out of `Cluster.reachable`; NOADDR is mended (original, defect 13)."""
+"""Flags that exclude a node from `Cluster.reachable`; the original tests NOADDR wrongly (defect
+13)."""

@@ -1,6 +1,7 @@
-"""The options of the commands that take jobs and give them back: rows like those of ADDJOB.
+"""The options of the commands other than ADDJOB, as rows of the same form.
 
-From the rows follow the parsers, the usage, the tables of the manual, and what clients send.
+The parsers, the usage, the tables of the manual, and the words that clients send are derived from
+these rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,7 @@ from disque_trio.statemachine.joboptions import Option, in_words
 
 MOST_LIMIT: Final = 1_000_000_000
 Table = Mapping[bytes, Option]
-"""By word, in the order of the usage."""
+"""Options by word, in the order of the usage."""
 
 
 def _table(*rows: Option) -> Table:
@@ -84,7 +85,7 @@ GETJOB: Final = _table(
         meaning="take up to n jobs",
     ),
 )
-"""Queues may be named like these words (decision 21)."""
+"""Queues may have these words as names (decision 21)."""
 RELEASE: Final = _table(_DELAY)
 NACK: Final = _table(
     _DELAY,
@@ -104,7 +105,7 @@ NACK: Final = _table(
     ),
 )
 KEEP_RESULT: Final[Millis] = 3_600_000
-"""For how long a result is kept without KEEP."""
+"""How long a result is kept without KEEP, in milliseconds."""
 ACKJOB: Final = _table(
     Option(
         word=b"RESULT",
@@ -152,7 +153,7 @@ PURGE: Final = _table(
 COUNTED: Final = _table(
     Option(word=b"COUNT", name="count", least=1, error=_COUNT, meaning="enqueue up to n jobs")
 )
-"""Of ENQUEUE QUEUE, and of REDRIVE of a queue."""
+"""The options of ENQUEUE QUEUE, and of REDRIVE of a queue."""
 LIMIT: Final = _table(
     Option(
         word=b"CONCURRENCY",
@@ -230,7 +231,7 @@ LIMIT: Final = _table(
         "BURST behind GROUP-RATE is the same",
     ),
 )
-"""Of QUEUE LIMIT."""
+"""The options of QUEUE LIMIT."""
 
 
 _BUSYLOOP: Final = Option(
@@ -326,15 +327,15 @@ JSCAN: Final = _table(
 
 
 def usage(options: Table) -> str:
-    """The options as they stand in the usage of their command."""
+    """The options as the usage of their command shows them."""
     return " ".join(
         [f"[{each.form}{' ...' if each.is_repeatable else ''}]" for each in options.values()]
     )
 
 
 def words(options: Table, values: Mapping[str, Any]) -> list[Any]:
-    """The words of the options whose value is neither None nor False; of a repeatable one it is a
-    sequence of values."""
+    """The words of the options whose value is neither None nor False. The value of a repeatable
+    option is a sequence of values."""
     pairs = [
         (option, value)
         for option in options.values()
@@ -346,5 +347,6 @@ def words(options: Table, values: Mapping[str, Any]) -> list[Any]:
 
 
 def behind_from(queues: Iterable[bytes]) -> list[bytes]:
-    """The queues in an order in which none is taken for an option: those named like one first."""
+    """The queues, ordered so that GETJOB parses none as an option: those named like an option are
+    first."""
     return sorted(queues, key=lambda name: name.upper() not in GETJOB)

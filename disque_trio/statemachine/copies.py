@@ -1,4 +1,4 @@
-"""Jobs that cross machines: a live job as a `JobCopy`, and a copy as a live job (original 4.5).
+"""Copies of jobs in messages: a live job as a `JobCopy`, and a copy as a live job (original 4.5).
 
 Owns `Job.holders`.
 """
@@ -32,17 +32,18 @@ from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
 
 RESTART: Final[Millis] = 10_000
-"""A node that is started again at once answers within so long: its copies can come until then."""
+"""The time within which a node that is restarted at once answers: until then, it may still confirm
+copies."""
 
 
 def spread(
     node: NodeState, holders: tuple[NodeId, ...], candidates: list[NodeId], count: int
 ) -> list[NodeId]:
-    """Up to `count` of the candidates: the next is always one of the zone with the fewest holders
-    and chosen nodes, there of the address with the fewest, and there the first.
+    """Choose up to `count` candidates. Each choice is from the zone with the fewest holders and
+    chosen nodes, within it from the address with the fewest, and within that the first.
 
-    Nodes of one zone, or at one address, fail together. Nodes that name no zone are taken to be in
-    one. All candidates are in the node table.
+    Nodes of one zone, or at one address, may fail together. Nodes without a zone count as one zone.
+    All candidates must be in the node table.
     """
     nodes = node.cluster.nodes
     zones: dict[bytes, int] = {}
@@ -62,7 +63,8 @@ def spread(
 
 
 def has_enough(node: NodeState, job: Job, sync: int) -> bool:
-    """Has a new job `sync` confirmed copies, in as many zones as its holders allow?"""
+    """Does a new job have `sync` confirmed copies, in as many zones as its holders that are up
+    allow?"""
     confirmed = job.confirmed or ()
     if len(confirmed) < sync or not node.cluster.is_crowded:
         return len(confirmed) >= sync
@@ -80,13 +82,13 @@ def _zones(node: NodeState, ids: Iterable[NodeId]) -> int:
 
 
 def candidates_for(node: NodeState, needs: int) -> int:
-    """How many other nodes could be given a copy of a job that needs these capabilities."""
+    """How many reachable nodes can keep a job that needs these capabilities."""
     reachable = node.cluster.reachable
     return sum([keeps(peer, needs) for peer in reachable]) if needs else len(reachable)
 
 
 def snapshot(node: NodeState, job: Job) -> JobCopy:
-    """The job as a message carries it: with the rest of its TTL, and without delivery flags."""
+    """The job in the form of messages: with its remaining TTL, and without delivery flags."""
     left = max(job.expires - node.mono, 0) // 1000 + 1
     return JobCopy(
         id=job.id,
@@ -108,10 +110,10 @@ def snapshot(node: NodeState, job: Job) -> JobCopy:
 
 
 def adopt(node: NodeState, copy: JobCopy, confirmed: tuple[NodeId, ...] | None = None) -> Job:
-    """A live job, not registered yet, of a copy that a message brought.
+    """Make a live job, not registered yet, from a copy in a message.
 
-    It waits for its delay and one retry period, so that it is queued here only if the node that has
-    it sends no message about it meanwhile.
+    The job is due after its delay and one retry period, so this node enqueues it only if no message
+    postpones it meanwhile.
     """
     counts.copy_taken(node)
     wait = (copy.delay + copy.retry) * 1000 + desync(node)
@@ -138,18 +140,20 @@ def adopt(node: NodeState, copy: JobCopy, confirmed: tuple[NodeId, ...] | None =
 
 
 def is_orphan(node: NodeState, job_id: JobId, holders: tuple[NodeId, ...]) -> bool:
-    """Is the node lost that added the job and held it? It alone knew who had confirmed a copy."""
+    """Is the node lost that added the job and is among its holders? Only that node had the list of
+    confirmed copies."""
     origin = job_id[2:10]
     lost, nodes = node.repair.lost, node.cluster.nodes
-    for id in holders:  # noqa: SIM110 - each copy that comes asks, and any() takes twice as long
+    for id in holders:  # noqa: SIM110 - runs for each received copy, and any() takes twice as long
         if id.startswith(origin) and (id in lost or id not in nodes):
             return True
     return False
 
 
 def known_to_hold(node: NodeState, giver: Peer, copy: JobCopy) -> tuple[NodeId, ...] | None:
-    """Who has a copy of a job that moves to this node, if its list may name others that have
-    received none, because its creator is lost: this node and the giver (decision 127)."""
+    """The certain holders of a job that moves to this node: this node and `giver`. None if the list
+    of holders in the copy is reliable. It is not if the job's creator is lost, because it may
+    include nodes that never received a copy (decision 127)."""
     if not copy.retry or giver.id.startswith(copy.id[2:10]):
         return None  # most jobs come from their creator
     if not is_orphan(node, copy.id, copy.holders):
@@ -159,17 +163,18 @@ def known_to_hold(node: NodeState, giver: Peer, copy: JobCopy) -> tuple[NodeId, 
 
 
 def is_dead(copy: JobCopy) -> bool:
-    """Is it the copy of a dead job?"""
+    """Is the job of this copy dead?"""
     return copy.extensions is not None and copy.extensions.dead.is_dead
 
 
 def reads(peer: Peer, job: Job) -> bool:
-    """Can the node keep a copy of this job, with its extensions, and count its times?"""
+    """Can the node keep a copy of this job, with its extensions and its longest periods?"""
     return keeps(peer, needs(job))
 
 
 def readers(node: NodeState, holders: tuple[NodeId, ...], job: Job) -> tuple[NodeId, ...]:
-    """Those of the holders that read the job: one that did may be of an earlier version by now."""
+    """The holders for which `reads` is true. A holder may have been downgraded since it received
+    the job."""
     if not needs(job):
         return holders
     find = node.cluster.nodes.get
@@ -182,11 +187,11 @@ def keeps(peer: Peer, capabilities: int) -> bool:
 
 
 def could_hold(node: NodeState, job: Job) -> int:
-    """How many nodes have confirmed a copy of a new job, or may confirm one yet.
+    """How many nodes have confirmed a copy of a new job, or may still confirm one.
 
-    One that is only suspected may be slow, and its confirmation on the way: it counts until a
-    majority says that it has failed, or it has been silent for as long again (nobody may be left to
-    say so). One that has failed counts for `RESTART`.
+    A suspected node may only be slow. It counts until a majority marks it as failed, or until it
+    has been silent for twice the node timeout, because there may be no majority. A failed node
+    counts for `RESTART`.
     """
     confirmed = job.confirmed or ()
     others = [peer for id, peer in node.cluster.nodes.items() if id not in confirmed]
@@ -219,18 +224,18 @@ def _may_answer(node: NodeState, peer: Peer) -> bool:
 
 
 def sent_to(peer: Peer, copy: JobCopy) -> JobCopy:
-    """The copy for a node that `reads` it, with what it keeps. Others learn the count of snoozes
-    from POSTPONED, if at all."""
+    """The copy for `peer`, for which `reads` is true, with the extensions that it keeps. POSTPONED
+    has the count of snoozes for nodes that do not keep it here."""
     if copy.extensions is None:
         return copy
     return attrs.evolve(copy, extensions=copy.extensions.kept_by(peer.capabilities))
 
 
 def named(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
-    """The holders that a message names, each once, and this node.
+    """The holders in a message, without duplicates, and this node.
 
-    A holder that is not in the node table stays: this node may meet it at any moment, and then has
-    to tell it of changes of the job. A holder that this node was told to forget is left out.
+    Includes holders that are not in the node table: this node may meet them at any moment, and must
+    then send them changes of the job. Excludes forgotten nodes.
     """
     cluster = node.cluster
     if cluster.blacklist:
@@ -241,7 +246,8 @@ def named(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
 
 @lru_cache(maxsize=1 << 12)
 def _with(holders: tuple[NodeId, ...], mine: NodeId) -> tuple[NodeId, ...]:
-    """Each once, and this node: nearly every job that comes has the holders of one before it."""
+    """The holders without duplicates, and this node. Cached, because nearly every received job has
+    the holders of an earlier one."""
     kept = dict.fromkeys(holders)
     kept[mine] = None
     return _shared(tuple(kept))
@@ -249,7 +255,7 @@ def _with(holders: tuple[NodeId, ...], mine: NodeId) -> tuple[NodeId, ...]:
 
 @lru_cache(maxsize=1 << 12)
 def _shared(holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
-    """The one tuple for these holders, so that jobs with the same ones share it (`memory`)."""
+    """One tuple object for these holders, shared by all jobs with the same ones (`memory`)."""
     return holders
 
 
@@ -266,7 +272,7 @@ def shared_name(queue: bytes) -> bytes:
 
 
 def add_holders(job: Job, ids: tuple[NodeId, ...]) -> None:
-    """Remember that these nodes may hold a copy too."""
+    """Add these nodes to the holders, because they may have a copy."""
     holders = job.holders
     missing = [id for id in ids if id not in holders]
     if missing:
@@ -274,14 +280,14 @@ def add_holders(job: Job, ids: tuple[NodeId, ...]) -> None:
 
 
 def add_holder(job: Job, id: NodeId) -> None:
-    """Remember that this node may hold a copy too; usually it is in the list already."""
+    """Add this node to the holders; usually it is in the list already."""
     if id not in job.holders:
         job.holders = _shared((*job.holders, id))
 
 
 def send_state(node: NodeState, job: Job, ids: Iterable[NodeId]) -> None:
-    """Tell holders that the job is dead, or has been redriven. Nodes that do not know of dead jobs
-    are told that a worker has it, so that they do not queue it for now."""
+    """Send JOBSTATE to these holders: the job is dead, or has been redriven. If it is dead, nodes
+    without BURIES receive WORKING instead, so that they do not enqueue it for now."""
     found = [peer for id in ids if (peer := node.cluster.nodes.get(id)) is not None and peer.link]
     knowing = [peer.link for peer in found if peer.capabilities & BURIES]
     others = [peer.link for peer in found if not peer.capabilities & BURIES]
@@ -292,8 +298,8 @@ def send_state(node: NodeState, job: Job, ids: Iterable[NodeId]) -> None:
 
 
 def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:
-    """Does a job that is not here have a tombstone? Then the sender, which still has it, is
-    told."""
+    """Does a job that is not here have a tombstone? Then the sender, which still has the job,
+    receives SETACK."""
     if job_id not in node.tombstones:
         return False
     results.say_ack(node, (sender.id,), job_id, ())
@@ -301,9 +307,10 @@ def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:
 
 
 def send_ack_back(node: NodeState, sender: Peer, job: Job, holders: tuple[NodeId, ...]) -> None:
-    """Tell the sender of the ack, and those of its holders that were not known here.
+    """Send SETACK to `sender`, and to those of its holders that are new here.
 
-    The sender may end before it can tell them. A dummy ack needs no list: it asks all nodes.
+    The sender may stop before it can send SETACK to them. A dummy ack needs no list of holders,
+    because its node sends SETACK to all nodes.
     """
     known = job.holders
     if not job.is_dummy:

@@ -1,8 +1,8 @@
-"""How many jobs of each queue are here and not queued, and why; counted as they come and go; and
-which are dead; and the totals of the node (`tally`).
+"""Counts of the jobs of each queue that are here and not queued, by reason; the dead jobs; and the
+totals of the node (`tally`).
 
-The counts stand beside the queues, because a queue may be dropped, or not exist yet, while it has
-such jobs. What a job counts as is said by its flags, so a plain job needs no field for it.
+The counts are not fields of `Queue`, because a queue may not exist while it has such jobs. A job's
+flags determine how it is counted, so a job needs no field for it.
 
 Owns `NodeState.delayed`, `leased`, `restored`, `due_seconds`, `unqueued`, `dead`, `group_leases`
 and `freed`, `Limit.leases`, `Queue.acks` and `transferred`, and `Tally`.
@@ -31,11 +31,11 @@ from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.tally import LULL, SAMPLED, Streak
 
 COUNTED: Final = DELAYED | DELIVERED_HERE | RESTORED
-"""The flags that are counted, unless the job is acknowledged."""
+"""Flags by which a job is counted until it is acknowledged."""
 
 
 def lease(node: NodeState, job: Job) -> None:
-    """A worker gets the job."""
+    """Count the lease of a job that is delivered."""
     name = job.queue or b""
     node.leased[name] = node.leased.get(name, 0) + 1
     if node.group_limits and (group := job.group) is not None:
@@ -46,7 +46,7 @@ def lease(node: NodeState, job: Job) -> None:
 
 
 def end_group_leases(node: NodeState, ids: Iterable[JobId]) -> None:
-    """These are over, if they are leases of groups with limits."""
+    """End the leases of these jobs that count towards the limits of groups."""
     for id in ids:
         limit = node.group_leases.pop(id, None)
         if limit is not None:
@@ -55,14 +55,14 @@ def end_group_leases(node: NodeState, ids: Iterable[JobId]) -> None:
 
 
 def take_freed(node: NodeState) -> list[Limit]:
-    """The groups of which leases have ended since the last call."""
+    """The groups that have had a lease end since the last call."""
     freed = list(node.freed.values())
     node.freed.clear()
     return freed
 
 
 def delay(node: NodeState, job: Job) -> None:
-    """The job waits here for the end of its delay."""
+    """Count a job that waits here for the end of its delay."""
     name = job.queue or b""
     backlog = node.delayed.get(name)
     if backlog is None:
@@ -71,7 +71,7 @@ def delay(node: NodeState, job: Job) -> None:
 
 
 def restore(node: NodeState, job: Job) -> None:
-    """The job has been read from the journal, and waits for the end of its RETRY."""
+    """Count a job that was read from the journal and waits for the end of its RETRY."""
     name = job.queue or b""
     backlog = node.restored.get(name)
     if backlog is None:
@@ -80,30 +80,30 @@ def restore(node: NodeState, job: Job) -> None:
 
 
 def unqueue(node: NodeState, job: Job) -> None:
-    """The job is active from now on."""
+    """Count a job that becomes active."""
     name = job.queue or b""
     node.unqueued[name] = node.unqueued.get(name, 0) + 1
 
 
 def fetched(node: NodeState, name: bytes, number: int) -> None:
-    """So many jobs have left the queue and are active."""
+    """Count `number` jobs that have left the queue and are active."""
     node.unqueued[name] = node.unqueued.get(name, 0) + number
 
 
 def requeue(node: NodeState, job: Job) -> None:
-    """The job may have been active, and is not any more."""
+    """End the count of an active job; no effect for other states."""
     if job.state == ACTIVE:
         _less(node.unqueued, job.queue or b"", 1)
 
 
 def hold(node: NodeState, job: Job) -> None:
-    """The job is here, and may be dead."""
+    """Add the job to the dead ones, if it is dead."""
     if job.state == DEAD:
         node.dead.setdefault(job.queue or b"", {})[job.id] = job
 
 
 def leave(node: NodeState, job: Job, flags: int) -> None:
-    """The job is about to lose these flags, or to end."""
+    """End the counts of a job that is about to lose `flags`, or to end."""
     name = job.queue or b""
     if flags & DELIVERED_HERE:
         _less(node.leased, name, 1)
@@ -123,9 +123,9 @@ def leave(node: NodeState, job: Job, flags: int) -> None:
 def acknowledged(
     node: NodeState, name: bytes, acks: int, leases: int = 0, cause: Cause = Cause.ACKJOB
 ) -> None:
-    """Clients have acknowledged so many jobs of the queue, and so many of them were leased."""
+    """Count `acks` acknowledgements of jobs of the queue, and end `leases` leases."""
     if acks:
-        # `acked` and `_less` are written out here: calls are half of what counting an ACKJOB costs.
+        # `acked` and `_less` are inlined: calls are half of the cost of counting an ACKJOB.
         total = node.tally.acked
         total[cause] = total.get(cause, 0) + acks
     if (queue := node.queues.get(name)) is not None:
@@ -139,20 +139,20 @@ def acknowledged(
 
 
 def acked(node: NodeState, cause: Cause, number: int) -> None:
-    """It has become known that so many jobs are acknowledged."""
+    """Count `number` jobs as acknowledged."""
     if number:
         total = node.tally.acked
         total[cause] = total.get(cause, 0) + number
 
 
 def gave(node: NodeState, queue: Queue, number: int) -> None:
-    """So many jobs have gone to another node."""
+    """Count `number` jobs that were sent to another node."""
     queue.transferred += number
     node.tally.transferred += number
 
 
 def _was_last(node: NodeState, backlog: Backlog, job: Job) -> bool:
-    """The job does not wait any more. Does none?"""
+    """Remove the job from the backlog. Returns whether the backlog is empty."""
     node.due_seconds -= backlog.remove(job.requeue_at)
     return not backlog.number
 
@@ -169,12 +169,12 @@ def _less(counts: dict[bytes, int], name: bytes, number: int) -> None:
 
 
 def added(node: NodeState) -> None:
-    """A client's job has its copies."""
+    """Count a job that a client has added."""
     node.tally.added += 1
 
 
 def copied(node: NodeState, job: Job) -> None:
-    """The same of one whose client has waited for them."""
+    """Count a job that a client has added, with its copies and the time that they took."""
     myself = node.cluster.myself.id
     node.tally.added += 1
     node.tally.copies_confirmed += sum([id != myself for id in job.confirmed or ()])
@@ -182,7 +182,7 @@ def copied(node: NodeState, job: Job) -> None:
 
 
 def queued(node: NodeState, cause: Cause) -> None:
-    """A job enters its queue."""
+    """Count a job that enters its queue."""
     total = node.tally.queued
     total[cause] = total.get(cause, 0) + 1
     if cause is Cause.RETRY or cause is Cause.UNTIED:
@@ -190,7 +190,7 @@ def queued(node: NodeState, cause: Cause) -> None:
 
 
 def _once_more(node: NodeState, streak: Streak | None) -> Streak:
-    """It has happened again."""
+    """The streak with one more event at this time; a new one after a lull."""
     wall = node.wall
     if streak is None or not 0 <= wall - streak.last < LULL:
         streak = Streak(wall, node.tally.delivered)
@@ -199,7 +199,7 @@ def _once_more(node: NodeState, streak: Streak | None) -> Streak:
 
 
 def delivered(node: NodeState, jobs: Sequence[Job], name: bytes = b"", leases: int = 0) -> None:
-    """A client gets these, of which so many are leased and of the queue with this name."""
+    """Count jobs that are delivered; `leases` of them are new leases of the queue `name`."""
     tally = node.tally
     tally.delivered += len(jobs)
     if tally.delivered >= tally.next_wait:
@@ -218,24 +218,24 @@ def _note_waits(node: NodeState, jobs: Sequence[Job]) -> None:
 
 
 def nacked(node: NodeState, number: int) -> int:
-    """Clients give back so many jobs. Returns the number."""
+    """Count `number` NACKs. Returns the number."""
     node.tally.nacked += number
     return number
 
 
 def postponed(node: NodeState) -> None:
-    """A worker gets more time."""
+    """Count a WORKING."""
     node.tally.postponed += 1
 
 
 def dropped(node: NodeState, cause: Cause) -> None:
-    """A record goes that was not collected."""
+    """Count a job that is dropped without collection."""
     total = node.tally.dropped
     total[cause] = total.get(cause, 0) + 1
 
 
 def copy_taken(node: NodeState) -> None:
-    """A job of another node is held here from now on."""
+    """Count a copy of a job of another node."""
     node.tally.copies_taken += 1
 
 
@@ -243,8 +243,8 @@ OUT_OF_MEMORY: Final = b"OOM the process has not enough memory for this command"
 
 
 def failure(node: NodeState, text: bytes, *, is_work: bool = True) -> Failure:
-    """The error as a reply. Only a request that adds or changes something `is_work` that was
-    refused: health checks and consoles, which look at a node that loads, are no trouble."""
+    """The error as a reply, counted. `is_work` is true for requests that add or change something;
+    only these count as refused, not those of health checks and consoles."""
     errors, code = node.tally.errors, text.split(b" ", 1)[0]
     errors[code] = errors.get(code, 0) + 1
     if is_work and code in REFUSALS:
@@ -253,8 +253,8 @@ def failure(node: NodeState, text: bytes, *, is_work: bool = True) -> Failure:
 
 
 def refusal(node: NodeState, error: CommandError | MemoryError, *, is_whole: bool) -> Failure:
-    """The same of a command that was not carried out. Out of memory, it may be half done, unless
-    the state `is_whole`; then the error is raised again."""
+    """The error of a failed command as a reply, counted. A MemoryError is raised again unless
+    `is_whole`, because the command may be half done."""
     if isinstance(error, CommandError):
         return failure(node, error.text)
     if not is_whole:

@@ -1,9 +1,8 @@
-"""Dead jobs: kept, and delivered to nobody until they are redriven (decision 71).
+"""Dead jobs: kept, but not delivered until they are redriven (decision 71).
 
-A job dies when it would be queued again beyond its LIMIT, or when a worker says so (NACK DEAD). It
-stays the same job at all its holders, with the reason, for `dead-letter-ttl`. What two holders know
-of it is joined (`extensions.merged`): a redrive outweighs a death before it, and an
-acknowledgement outweighs both.
+A job dies when a requeue would exceed its LIMIT, or by NACK DEAD. All its holders keep it, with the
+reason, for `dead-letter-ttl`. The states of two holders are merged (`extensions.merged`): a redrive
+supersedes an earlier death, and an acknowledgement supersedes both.
 
 Owns `Job.expires` of a job that dies or is redriven, and writes its `state`, `requeue_at`, `nacks`
 and `deliveries`, and `Memory.evictable`, as `lifecycle` does.
@@ -62,12 +61,12 @@ from disque_trio.statemachine.state import NodeState
 OVER_LIMIT: Final = b"LIMIT %d: delivered %d times"
 """The reason of a job that was delivered as often as its LIMIT allows."""
 _FORGOTTEN: Final = DELIVERED | QUEUED_ONCE | TAKEN | POSTPONED
-"""What is not remembered of a dead job: it is queued as a new one."""
+"""Flags that a dead job loses, because it is enqueued like a new one."""
 
 
 def queue_again(node: NodeState, job: Job, cause: Cause) -> bool:
-    """Queue a job that has been queued before, unless that would exceed its LIMIT: then it is dead.
-    False, and no change, if it may not be queued."""
+    """Requeue a job, or bury it if that would exceed its LIMIT. Returns False, without change, if
+    it may not be enqueued."""
     is_nack = cause is Cause.NACK
     is_again = bool(job.flags & BCAST_QUEUED) and cause not in lifecycle.NOT_COUNTED
     if not (is_nack or is_again) or not is_last_try(job) or not _may_be_tried(job):
@@ -91,8 +90,8 @@ def _limit(job: Job) -> int:
 
 
 def nack(node: NodeState, job: Job, reason: bytes) -> bool:
-    """A worker says that it is dead. False if it waits for its copies, is dead already or
-    acknowledged."""
+    """Bury a job for NACK DEAD. Returns False if it waits for replicas, or is dead or acknowledged
+    already."""
     if job.state not in (ACTIVE, QUEUED):
         return False
     lifecycle.count_delivery(job, nack=True, redelivery=False)
@@ -101,7 +100,7 @@ def nack(node: NodeState, job: Job, reason: bytes) -> bool:
 
 
 def bury(node: NodeState, job: Job, reason: bytes, cause: Cause) -> None:
-    """The job is dead from now on, here and at its other holders."""
+    """Mark the job as dead, here and at its other holders."""
     exchange_holders(node, job)
     after = DeadState(job.dead_state.epoch, True, reason, _life(node, job))
     _become(node, job, after, cause, node.config.dead_letter_ttl_s * 1000)
@@ -110,10 +109,10 @@ def bury(node: NodeState, job: Job, reason: bytes, cause: Cause) -> None:
 
 
 def _life(node: NodeState, job: Job) -> Millis:
-    """The TTL of its ADDJOB: if it was dead before, as then; otherwise its age, and what is left.
+    """The job's TTL, for a redrive: as kept if it was dead before; otherwise its age plus the rest.
 
-    The age is by two clocks, of this node and of the one that made the job. The id says the TTL to
-    two minutes, by none.
+    The age involves the clocks of this node and of the job's creator, so the result is limited to
+    the range in the id, which is two minutes wide.
     """
     if job.dead_state.life:
         return job.dead_state.life
@@ -123,14 +122,14 @@ def _life(node: NodeState, job: Job) -> Millis:
 
 
 def redrive_all(node: NodeState, ids: Sequence[JobId]) -> int:
-    """A client orders it for these jobs. How many are queued again."""
+    """Redrive these jobs. Returns how many are enqueued."""
     found = [job for job in map(node.jobs.get, ids) if job is not None]
     return sum([redrive(node, job) for job in found])
 
 
 def redrive(node: NodeState, job: Job) -> bool:
-    """Queue a dead job as if it were new. False if it is not dead, or cannot be redriven more
-    often."""
+    """Enqueue a dead job as if it were new. Returns False if it is not dead, or has reached
+    MAX_REDRIVES."""
     before = job.dead_state
     if job.state != DEAD or before.epoch >= MAX_REDRIVES:
         return False
@@ -146,7 +145,7 @@ def redrive(node: NodeState, job: Job) -> bool:
 
 
 def _become(node: NodeState, job: Job, after: DeadState, cause: Cause, left: Millis) -> None:
-    """From now on that is known of the job, which expires in `left`."""
+    """Set the job's dead state to `after`. It expires in `left` ms."""
     is_redriven = after.epoch > job.dead_state.epoch
     was_dead = job.state == DEAD
     _put(node, job, after)
@@ -166,7 +165,7 @@ def _become(node: NodeState, job: Job, after: DeadState, cause: Cause, left: Mil
 
 
 def _put(node: NodeState, job: Job, after: DeadState) -> None:
-    """A job that is redriven has no count of snoozes any more."""
+    """Store the dead state. A redrive resets the count of snoozes."""
     known = job.extensions or Extensions()
     snoozes = known.snoozes if after.epoch == known.dead.epoch else 0
     put_extensions(node.memory, job, attrs.evolve(known, dead=after, snoozes=snoozes))
@@ -187,7 +186,7 @@ def _die(node: NodeState, job: Job) -> None:
 
 
 def _wait(node: NodeState, job: Job) -> None:
-    """Be active, as if another holder had just queued it."""
+    """Make the job active, as if another holder had just enqueued it."""
     job.state = ACTIVE
     counts.unqueue(node, job)
     job.requeue_at = 0
@@ -195,18 +194,18 @@ def _wait(node: NodeState, job: Job) -> None:
     lifecycle.restart_retry(node, job)
 
 
-# What other holders know.
+# Messages of other holders.
 
 
 def known(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
-    """The job that a holder's message is about; None if it is over or acknowledged here, which the
-    sender is told."""
+    """The job of a holder's message. If it has ended or is acknowledged here, the sender receives
+    SETACK, and the result is None."""
     job = node.jobs.get(job_id)
     if job is None:
         is_over(node, sender, job_id)
         return None
     if job.state == ACKED:
-        # Its collection waits for the sender from now on.
+        # Its collection now waits for the sender too.
         if not job.is_dummy:
             add_holder(job, sender.id)
         results.say_ack(node, (sender.id,), job.id, job.holders)
@@ -217,15 +216,15 @@ def known(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
 
 
 def on_jobstate(node: NodeState, sender: Peer, message: JobState) -> None:
-    """A holder knows that the job is dead, or has been redriven."""
+    """Handle JOBSTATE: at the sender, the job is dead or has been redriven."""
     job = known(node, sender, message.id)
     if job is not None:
         _join(node, sender, job, message.state, message.left)
 
 
 def on_copy(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> bool:
-    """A copy comes of a job that is here. False if it is dead here, or was redriven since, which
-    the sender is told."""
+    """Merge the state of a received copy into a job that is here. Returns False if the job is dead
+    here, or was redriven since the copy; then the sender receives JOBSTATE."""
     if job.extensions is None and copy.extensions is None:
         return True
     theirs = ALIVE if copy.extensions is None else copy.extensions.dead
@@ -242,7 +241,8 @@ def _join(node: NodeState, sender: Peer, job: Job, theirs: DeadState, left: Mill
     if both == mine:
         return
     if job.state == WAIT_REPL:
-        # It waits for its copies here, and others have queued it since. The copies are still owed.
+        # The job waits for replicas here, and another holder has enqueued it since. ADDJOB still
+        # needs them.
         _put(node, job, both)
         job.expires = node.timers.shared(node.mono + left)
         trace.state(node, job, Cause.JOBSTATE)
@@ -254,14 +254,14 @@ def _join(node: NodeState, sender: Peer, job: Job, theirs: DeadState, left: Mill
 
 
 def on_joberror(node: NodeState, sender: Peer, message: JobError) -> None:
-    """A worker has given the job back to another holder, and said why."""
+    """Handle JOBERROR: a worker has returned the job to another holder with an error."""
     job = known(node, sender, message.id)
     if job is not None and joberrors.learn(node, job, LastError(message.at, message.text)):
         journaling.renew(node, job)
 
 
 def begin(node: NodeState, job: Job) -> None:
-    """A new job of this node has its copies. It may have died meanwhile."""
+    """Begin a new job of this node that has its replicas; it may have died meanwhile."""
     if not job.dead_state.is_dead:
         lifecycle.begin(node, job)
         return

@@ -1,4 +1,4 @@
-"""Handing jobs to clients: the rounds of GETJOB, and blocked clients (original 2.3, 6.6)."""
+"""Delivery of jobs to clients: the rounds of GETJOB, and blocked clients (original 2.3, 6.6)."""
 
 from collections.abc import Callable, Generator, Sequence
 from itertools import islice
@@ -25,10 +25,9 @@ from disque_trio.statemachine.state import NodeState
 
 
 def take_rounds(node: NodeState, client: Client, names: Sequence[bytes], count: int) -> list[Job]:
-    """Up to `count` jobs: one of each queue, left to right, round after round.
+    """Deliver up to `count` jobs: in each round, one of each queue, from left to right.
 
-    For queues found empty other nodes are asked for jobs. A queue that is not reached is not
-    created.
+    Requests jobs from other nodes for empty queues. Does not create queues that it does not reach.
     """
     if len(names) == 1:
         return _take_of_one(node, client, names[0], count)
@@ -40,7 +39,7 @@ def take_rounds(node: NodeState, client: Client, names: Sequence[bytes], count: 
 
 
 def _take_of_one(node: NodeState, client: Client, name: bytes, count: int) -> list[Job]:
-    """The rounds of one queue, in one pass if there may be several."""
+    """`take_rounds` for one queue, in one pass if possible."""
     queue = lifecycle.queue_for(node, name)
     taken: list[Job] = []
     if count == 1:
@@ -65,7 +64,7 @@ def _take_of_one(node: NodeState, client: Client, name: bytes, count: int) -> li
 def _round(
     node: NodeState, client: Client, names: Sequence[bytes], count: int, taken: list[Job]
 ) -> list[bytes]:
-    """One pass; the queues that may have more."""
+    """One round. Returns the queues that may have more jobs."""
     more = []
     for name in names:
         if len(taken) >= count:
@@ -87,9 +86,9 @@ def rounds(
     count: int,
     deliver: Callable[[list[Job]], None],
 ) -> Generator[None, None, None]:
-    """`take_rounds`, some jobs or queues at a time; `deliver` is called with those of each step. At
-    its end no queue has a job that could be taken: one that has been looked at may be filled while
-    others are."""
+    """`take_rounds` in steps; each calls `deliver` with its jobs. If it ends with fewer than
+    `count` jobs, no queue has a deliverable job: it checks again queues that were filled
+    meanwhile."""
     most = node.knobs.ids_at_once
     taken: list[Job] = []
     if len(names) == 1:
@@ -121,7 +120,7 @@ def rounds(
 
 
 def _filled(node: NodeState, names: Sequence[bytes]) -> list[bytes]:
-    """Those that have jobs to give."""
+    """The queues that have deliverable jobs."""
     found = [queue for name in names if (queue := node.queues.get(name)) is not None]
     return [
         queue.name
@@ -133,7 +132,7 @@ def _filled(node: NodeState, names: Sequence[bytes]) -> list[bytes]:
 
 
 def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
-    """Deliver the oldest job of a queue, if deliveries are not paused and its limits allow."""
+    """Deliver the first job of a queue, unless its output is paused or a limit is reached."""
     if queue.paused & PAUSE_OUT:
         return None
     limit = queue.limit
@@ -154,11 +153,11 @@ def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
 
 
 def serve_ready(node: NodeState) -> None:
-    """Give each client that waits on a queue with new jobs one job, in order of arrival."""
+    """Deliver one job to each client that waits on a queue with new jobs, in order of arrival."""
     ready = node.ready
     while ready:
         queue = ready.pop(next(iter(ready)))
-        # No more clients can be served than there are jobs.
+        # There are at most as many deliveries as jobs.
         for client in list(islice(queue.waiting.values(), queue.length)):
             job = take(node, queue, client)
             if job is None:
@@ -169,7 +168,7 @@ def serve_ready(node: NodeState) -> None:
 
 
 def give(node: NodeState, client: Client, jobs: Sequence[Job], wants: int) -> list[Reply]:
-    """The jobs that the client gets, as it wants to see them."""
+    """The reply with these jobs, in the form that the client has requested (`Client.wants`)."""
     if wants & (META | TIED) or node.tracked:
         for job in jobs:
             tracked_deliveries.hand_out(node, client, job, wants)
@@ -181,18 +180,18 @@ def give(node: NodeState, client: Client, jobs: Sequence[Job], wants: int) -> li
 
 
 def describe(job: Job) -> list[Reply]:
-    """A job as GETJOB and QPEEK show it."""
+    """A job in the replies of GETJOB and QPEEK."""
     return [job.queue, job.id, job.body]
 
 
 def counters(job: Job) -> list[Reply]:
-    """What WITHCOUNTERS adds."""
+    """The elements that WITHCOUNTERS adds."""
     return [b"nacks", job.nacks, b"additional-deliveries", job.deliveries]
 
 
 def meta(node: NodeState, job: Job) -> list[Reply]:
-    """What WITHMETA adds. The lease is what is left until another holder might announce that it
-    queues the job."""
+    """The elements that WITHMETA adds. The lease ends when another holder may announce that it
+    enqueues the job."""
     lease = job.requeue_at - ANNOUNCE_AHEAD - node.mono if job.requeue_at else 0
     reply: list[Reply] = [b"attempt", job.nacks + job.deliveries + 1, *counters(job)]
     reply += [b"priority", job.priority, b"created-ms", job.made]

@@ -1,7 +1,7 @@
-"""Every directive in one table: its name, how it is read, checked, shown and written.
+"""The table of directives: the name of each, and how it is parsed, checked, shown and written.
 
-The file and CONFIG SET do not always take the same values; where they differ, the table says so
-(original 2.13). Nothing here touches a file: the driver reads and writes them.
+The file and CONFIG SET do not always accept the same values; the table has the differences
+(original 2.13). The driver reads and writes the files.
 """
 
 import difflib
@@ -54,7 +54,8 @@ from disque_trio.statemachine.values import (
 
 @attrs.frozen
 class Directive:
-    """One row. `on_set` reads CONFIG SET's value, and is None where CONFIG SET refuses."""
+    """One directive. `on_set` parses the value of CONFIG SET; None if CONFIG SET refuses the
+    directive."""
 
     name: str
     kind: AnyKind
@@ -65,7 +66,7 @@ class Directive:
     is_shown: bool = attrs.field(default=True, kw_only=True)
     """By CONFIG GET."""
     is_rewritten: bool = attrs.field(default=True, kw_only=True)
-    """CONFIG REWRITE brings its lines up to date; it leaves the others as they are."""
+    """CONFIG REWRITE updates its lines in the file."""
     is_secret: bool = attrs.field(default=False, kw_only=True)
     """Its value is in no log, MONITOR, SLOWLOG, trace or error."""
     adds_up: bool = attrs.field(default=False, kw_only=True)
@@ -77,7 +78,7 @@ class Directive:
 
 
 def _live(name: str, kind: AnyKind, **rest: Any) -> Directive:
-    """A row whose value CONFIG SET changes, by the file's rules."""
+    """A directive that CONFIG SET can change, parsed as in the file."""
     return Directive(name, kind, kind.read, **rest)
 
 
@@ -85,7 +86,7 @@ _KEEPALIVE_S: Final = 60
 
 
 def _keepalive_set(words: Sequence[str]) -> int:
-    """CONFIG SET has no seconds to give, only yes or no."""
+    """CONFIG SET accepts only yes or no, not seconds."""
     return _KEEPALIVE_S if flag_from(words) else 0
 
 
@@ -224,11 +225,11 @@ SECRET_FILES: Final[Mapping[str, str]] = {
     "web-reader-password": "web_reader_password_file",
     "web-users": "web_users_file",
 }
-"""Files that secrets may be read from. A value that is set directly takes the file's place."""
+"""The fields with the files of secrets. Setting a secret directly clears its file."""
 
 
 def get(config: Config, pattern: bytes) -> list[bytes]:
-    """Names and values, by turns, of the directives whose names match the glob `pattern`."""
+    """Alternating names and values of the directives whose names match the glob `pattern`."""
     pairs: list[bytes] = []
     for directive in DIRECTIVES:
         name = encode(directive.name)
@@ -245,12 +246,12 @@ def _shown(config: Config, directive: Directive) -> str:
 
 
 def is_from_file(config: Config, directive: Directive) -> bool:
-    """Does the value stand in a file of its own?"""
+    """Is the value read from a file of its own?"""
     return bool(directive.name in SECRET_FILES and getattr(config, SECRET_FILES[directive.name]))
 
 
 def set_value(config: Config, name: bytes, value: bytes) -> Config:
-    """`config` with one directive changed, or a `CommandError`."""
+    """`config` with one directive changed. Raises CommandError."""
     directive = BY_NAME.get(decode(name.lower()))
     if directive is None or directive.on_set is None:
         raise CommandError(b"ERR Unsupported CONFIG parameter: %b%b" % (name, _why_not(name)))
@@ -266,14 +267,14 @@ def set_value(config: Config, name: bytes, value: bytes) -> Config:
 
 
 def _why_not(name: bytes) -> bytes:
-    """Why CONFIG SET does not know the name; empty if there is no better hint."""
+    """A hint why CONFIG SET rejects the name; empty if there is none."""
     if decode(name.lower()) in BY_NAME:
         return b": it is read once, when the server starts; set it in the file"
     return did_you_mean(name, [encode(each.name) for each in DIRECTIVES if each.on_set is not None])
 
 
 def parse_line(config: Config, words: Sequence[str]) -> Config:
-    """`config` with a line of a configuration file applied, or a `ConfigError`."""
+    """`config` with a line of a configuration file applied. Raises ConfigError."""
     directive = BY_NAME.get(words[0].lower())
     if directive is None or not directive.in_file:
         raise ConfigError(f"{BAD_DIRECTIVE}: {_advice(words[0].lower())}")

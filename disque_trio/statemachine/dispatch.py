@@ -1,6 +1,6 @@
-"""Dispatch of the messages that members send: each goes to the module that handles its type.
+"""Dispatch of messages of members to the module that handles each type.
 
-PING, PONG and MEET, which unknown nodes may send too, go to `membership`.
+`membership` handles PING, PONG and MEET, which unknown nodes may send too.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ _HANDLERS: Final[tuple[Any, ...]] = (
     keeping,
     purging,
 )
-"""The modules that handle messages: one of them has a function `on_` with the message's name."""
+"""The modules that handle messages: exactly one has the function `on_<name>` of each message."""
 
 
 def _handler(name: str) -> Handler:
@@ -75,8 +75,8 @@ ON_MESSAGE: Final[dict[type, Handler]] = {
 }
 
 _MOVE_JOBS: Final = (ReplJob, YourJobs, NeedJobs)
-"""Messages that make a node take or give jobs. It does neither while it cannot write its
-journal."""
+"""Messages that make a node accept or send jobs. A node that refuses commands, such as one that
+cannot write its journal, ignores them."""
 
 
 def _receive_many(node: NodeState, sender: Peer, message: Many) -> None:
@@ -89,7 +89,8 @@ def _receive_many(node: NodeState, sender: Peer, message: Many) -> None:
 
 
 def receive(node: NodeState, sender: Peer, messages: Sequence[Message]) -> None:
-    """Handle a member's messages in order. After each, waiting clients are given the new jobs."""
+    """Handle a member's messages in order. After each one, new jobs are delivered to waiting
+    clients."""
     is_traced = node.traces.is_on
     for message in messages:
         if node.refusal is not None and isinstance(message, _MOVE_JOBS):

@@ -1,11 +1,10 @@
-"""Jobs that have ended here, the latest ones: what they were, and what has become of them.
+"""Records of the latest jobs that have ended here, with their outcomes.
 
-The step that ends a job only appends a row, with the job itself. Rows become records in sheets of
-256, whose fields lie side by side in few objects: 150 bytes each, where a job takes 400. A field of
-all rows of a sheet is packed in one call, and what can be computed when a record is read is not
-computed before. `pressure` has this done ten times a second, for a limited number of rows, so that
-it costs the same whatever the load is. No record outlives the process (docs/memory.md, "Jobs that
-have ended").
+The end of a job only appends a row, with the job itself. Later, rows are packed into sheets of 256
+records, column by column: 150 bytes per record, while a job takes 400. One call packs a column;
+values that can be computed on reading are not stored. `pressure` packs a limited number of rows ten
+times per second, so the cost per second does not depend on the load. Records do not survive the
+process (docs/memory.md, "Jobs that have ended").
 
 Owns the fields of `Endings`.
 """
@@ -24,27 +23,29 @@ from disque_trio.statemachine.extensions import NO_ERROR, Extensions, LastError
 from disque_trio.statemachine.job import STAMPS, Job
 
 SHEET: Final = 256
-"""Records of a sheet."""
+"""The number of records in a sheet."""
 HEAD: Final = 64
-"""So many bytes of a body are kept."""
+"""The number of bytes of a body that are kept."""
 ROWS_AT_ONCE: Final = 4096
-"""Of rows, how many a step of a search looks at: some tenths of a millisecond."""
+"""The number of rows that a step of a search checks, which takes some tenths of a millisecond."""
 SHEETS_AT_ONCE: Final = 64
-"""The same of sheets."""
+"""The number of sheets that a step of a search checks."""
 _AT_ONCE: Final = 4
-"""Sheets that are made in one review: at most a few per cent of a processor in the pure form."""
+"""The number of sheets packed per review: at most a few per cent of a core in the pure form."""
 _LONGEST_DETAIL: Final = 512
-"""And so many of an error, and of the reason of a dead job."""
+"""The number of bytes of an error, and of the reason of a dead job, that are kept."""
 ROW_BYTES: Final = 600
-"""What a row weighs, with its job; the job may be in the table still, and be counted there, too."""
+"""The accounted size of a row, including its job, even if that is still in the job table and
+counted there, too."""
 RECORD_BYTES: Final = 152
-"""What a record weighs, without its NACKs and redeliveries and what was said of it."""
+"""The accounted size of a record, without counts of NACKs and redeliveries, and without details."""
 _DETAILS_BYTES: Final = 250
 _NAME_BYTES: Final = 40
 _LONG: Final = "n" if struct.calcsize("n") == 8 else "q"
-"""Eight bytes. CPython packs an `n` with a third of the instructions of a `q`."""
+"""The format of 8 bytes. CPython packs `n` with a third of the instructions of `q`."""
 _HEAD: Final = f"{HEAD + 1}p"
-"""A head and its length. All have the same size, so that one call packs those of a sheet."""
+"""The format of a head with its length: of constant size, so one call packs all heads of a
+sheet."""
 
 DROPPED: Final = b"dropped"
 OUTCOMES: Final[dict[Cause, bytes]] = {
@@ -60,21 +61,23 @@ OUTCOMES: Final[dict[Cause, bytes]] = {
     Cause.CLIENT_DELJOB: b"deleted",
     Cause.DELJOB: b"deleted",
 }
-"""By what ended it, if it was not dead. A job that has left for another node has not ended."""
+"""The outcome of a job that was not dead, by cause. A job that was sent to another node has not
+ended."""
 _BY_CLIENT: Final = (Cause.ACKJOB, Cause.FASTACK, Cause.CLIENT_DELJOB)
 
 Row = tuple[Job, Cause, bytes, Millis]
-"""The job; what has ended it; the last client that has acknowledged or deleted any; Unix time."""
+"""The job; the cause of its end; the last client that has acknowledged or deleted any job; Unix
+time."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class Details:
-    """What only few jobs have."""
+    """Fields of a record that most jobs lack."""
 
     key: bytes | None = None
     error: LastError = NO_ERROR
     reason: bytes = b""
-    """Why it was dead."""
+    """Why the job was dead."""
     group: bytes | None = None
     was_dead: bool = False
 
@@ -84,65 +87,67 @@ NOTHING: Final = Details()
 
 @attrs.define(eq=False, weakref_slot=False)
 class Record:
-    """One job that has ended. Times are Unix milliseconds."""
+    """The record of an ended job. Times are Unix milliseconds."""
 
     id: JobId
     queue: bytes
     ctime: int
-    """The creation stamp (`Job.ctime`): jobs of one millisecond are told apart by it."""
+    """The creation stamp (`Job.ctime`), which also distinguishes jobs of the same millisecond."""
     ended: Millis
     outcome: bytes
     by: bytes
-    """The name or the address of the client that has ended it; empty if none of this node has."""
+    """The name or address of the client that has ended it; empty if it was no client of this
+    node."""
     nacks: int
     deliveries: int
     head: bytes
-    """The beginning of its body; the whole body if that is shorter than `HEAD`."""
+    """The beginning of the body; the whole body if it is shorter than `HEAD`."""
     details: Details
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class Sheet:
-    """Some records, the oldest first."""
+    """Packed records, the oldest first. Methods take the index of a record in the sheet."""
 
     first: int
-    """The number of the oldest. Records are numbered from 1 since the start of the process."""
+    """The number of the oldest record. Records are numbered from 1 since the start of the
+    process."""
     ids: bytes
     queues: list[bytes | None]
     causes: list[Cause]
     ackers: list[bytes]
     made: bytes
     numbers: bytes
-    """With `made` the creation stamps, as jobs have them."""
+    """With `made`, the creation stamps, as in `Job`."""
     ended: bytes
     tries: bytes
-    """The NACKs of all, then their redeliveries; empty if there were none."""
+    """The NACKs of all records, then their redeliveries; empty if all are zero."""
     heads: bytes
     details: dict[int, Details]
     weight: int
 
     @property
     def count(self) -> int:
-        """How many records these are."""
+        """The number of records."""
         return len(self.queues)
 
     def made_at(self, at: int) -> Millis:
-        """When this one was added."""
+        """The creation time of the job, in Unix milliseconds."""
         [made] = struct.unpack_from(_LONG, self.made, 8 * at)
         return int(made)
 
     def ctime(self, at: int) -> int:
-        """The creation stamp of this one."""
+        """The creation stamp of the job."""
         [number] = struct.unpack_from("I", self.numbers, 4 * at)
         return self.made_at(at) * STAMPS + int(number)
 
     def head(self, at: int) -> bytes:
-        """The beginning of the body of this one."""
+        """The beginning of the job's body."""
         [found] = struct.unpack_from(_HEAD, self.heads, (HEAD + 1) * at)
         return bytes(found)
 
     def tried(self, at: int) -> tuple[int, int]:
-        """The NACKs and the redeliveries of this one."""
+        """The job's NACKs and redeliveries."""
         if not self.tries:
             return 0, 0
         [nacks] = struct.unpack_from("H", self.tries, 2 * at)
@@ -150,14 +155,14 @@ class Sheet:
         return int(nacks), int(deliveries)
 
     def find(self, job_id: JobId) -> int:
-        """Where this job is; -1 if it is not here. Of several records the latest."""
+        """The index of the latest record of this job; -1 if there is none."""
         at = self.ids.rfind(job_id)
         while at > 0 and at % JOB_ID_LENGTH:
             at = self.ids.rfind(job_id, 0, at + JOB_ID_LENGTH - 1)
         return at // JOB_ID_LENGTH if at >= 0 else -1
 
     def record(self, at: int) -> Record:
-        """This one."""
+        """Unpack one record."""
         [ended] = struct.unpack_from(_LONG, self.ended, 8 * at)
         nacks, deliveries = self.tried(at)
         cause = self.causes[at]
@@ -177,39 +182,39 @@ class Sheet:
 
 
 class Endings:
-    """The latest records of a node."""
+    """The records of a node's latest ended jobs."""
 
     __slots__ = ("_first", "_sealed", "_sheets", "_weight", "limit", "rows")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        """How many are kept at most."""
+        """The maximum number of records."""
         self.rows: list[Row] | None = [] if limit else None
-        """What has no records yet, the oldest first; None if none are kept."""
+        """Rows that are not packed yet, the oldest first; None if no records are kept."""
         self._sheets: deque[Sheet] = deque()
         self._first = 1
         """The number of the first row."""
         self._sealed = 0
-        """How many records there are in sheets."""
+        """The number of records in sheets."""
         self._weight = 0
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of records and rows."""
         return self._sealed + len(self.rows or ())
 
     @property
     def weight(self) -> int:
-        """Bytes."""
+        """The accounted size, in bytes."""
         return self._weight + len(self.rows or ()) * ROW_BYTES
 
     @property
     def end(self) -> int:
-        """The number of the next one."""
+        """The number of the next row."""
         return self._first + len(self.rows or ())
 
     def configure(self, limit: int) -> None:
-        """Keep so many from now on."""
+        """Set the maximum number of records; 0 drops all."""
         self.limit = limit
         if not limit:
             self.forget_all()
@@ -218,7 +223,7 @@ class Endings:
             self.rows = []
 
     def forget_all(self) -> None:
-        """Drop all of them."""
+        """Drop all records."""
         self._first = self.end
         self._sheets.clear()
         self._sealed = self._weight = 0
@@ -226,8 +231,7 @@ class Endings:
             self.rows = []
 
     def fit(self, room: int) -> None:
-        """Make records of some rows, and drop the oldest beyond the limit and beyond so many
-        bytes."""
+        """Pack some rows, and drop the oldest records beyond the limit and beyond `room` bytes."""
         self._seal(_AT_ONCE)
         rows = self.rows
         while self._sheets and (self.count > self.limit or self.weight > room):
@@ -254,8 +258,8 @@ class Endings:
         del rows[: count * SHEET]
 
     def newest(self, before: int) -> Iterator[Sheet]:
-        """All sheets with records before that number, the newest first. Rows stay rows: there may
-        be a million of them after a burst."""
+        """All records before number `before` as sheets, the newest first. Rows are packed into
+        temporary sheets only: there may be a million of them after a burst."""
         high = before - self._first
         while high > 0 and self.rows:
             low = max(min(high, len(self.rows)) - SHEET, 0)
@@ -266,8 +270,8 @@ class Endings:
             yield self._sheets[at - 1]
 
     def find(self, job_id: JobId, before: int) -> tuple[Record | None, int]:
-        """The latest record of this job, if it is one of the next `ROWS_AT_ONCE` before that
-        number; else the number before which to go on, 0 at the end."""
+        """One step of a search before number `before`, newest first: the latest record of the job,
+        or None; and the number before which to continue, or 0 at the end."""
         rows = self.rows or ()
         high = min(before - self._first, len(rows))
         if high > 0:
@@ -286,13 +290,13 @@ class Endings:
 
 
 def head(job: Job) -> bytes:
-    """The beginning of its body."""
+    """The beginning of the job's body; empty if the body is on disk."""
     body = job.body
     return body[:HEAD] if isinstance(body, bytes) else b""
 
 
 def _sheet(first: int, rows: list[Row]) -> Sheet:
-    # Field by field: a call for each row would cost more than all else here.
+    # Field by field: one call per row would cost more than everything else here.
     flat: list[Any] = list(chain.from_iterable(rows))
     jobs: list[Job] = flat[::4]
     ackers: list[bytes] = flat[2::4]
@@ -333,7 +337,7 @@ def _heads(jobs: list[Job]) -> bytes:
 
 
 def _all_details(extensions: list[Extensions | None]) -> tuple[dict[int, Details], int]:
-    """The details of each that has any, and what they weigh."""
+    """The details by index, for records that have any; and their accounted size."""
     details: dict[int, Details] = {}
     weight = 0
     if not any(extensions):

@@ -1,12 +1,12 @@
-"""ENQUEUE QUEUE: the jobs of a queue that wait for the end of their RETRY and for nothing else, a
-few at a time (docs/commands.md).
+"""ENQUEUE QUEUE: enqueue the jobs of a queue that wait only for the end of their RETRY, some at a
+time (docs/commands.md).
 
-Above all these are jobs that a restart has read from the journal; and those that DEQUEUE or a pause
-has put back, and copies whose other holders cannot be reached. A job that waits for a delay, that a
-worker has as far as is known here, or that its key holds back, stays as it is.
+Mostly these are jobs that were read from the journal at a restart; also jobs that DEQUEUE or a
+pause has removed from the queue, and jobs whose other holders cannot be reached. Jobs that are
+delayed, that are leased according to this node, or that wait for their key are not affected.
 
-A job that another holder may have queued or delivered is announced first (WILLQUEUE), as at the end
-of every period, so it is queued within a second, unless one of them objects.
+If another holder may have enqueued or delivered the job, this node sends WILLQUEUE first, as at the
+end of every period. It then enqueues the job within a second, unless a holder objects.
 
 Owns `Enqueuing.orders` and `EnqueueOrder`.
 """
@@ -35,13 +35,13 @@ from disque_trio.statemachine.state import EnqueueOrder, Enqueuing, NodeState
 
 RUN_EVERY: Final[Millis] = 8
 COST: Final = 8
-"""As many looks take as long as queuing one job."""
+"""Enqueuing one job costs as much as checking this many."""
 _WAITS_OTHERWISE: Final = DELAYED | POSTPONED | LEASED | TAKEN
 
 
 def begin(node: NodeState, client: Client, name: bytes, count: int) -> Reply:
-    """Begin with the jobs that have been here longest; `count` of them at most, 0 is all. The reply
-    is how many were found, at once if one run is enough."""
+    """Begin an order: enqueue up to `count` jobs, the oldest records first; 0 is all. The reply is
+    the number of jobs found, at once if one run suffices."""
     order = EnqueueOrder(name, count, client)
     node.enqueuing.orders.append(order)
     if len(node.enqueuing.orders) == 1:
@@ -54,7 +54,7 @@ def begin(node: NodeState, client: Client, name: bytes, count: int) -> Reply:
 
 
 def on_due(node: NodeState, enqueuing: Enqueuing) -> None:
-    """One run. One order at a time is carried out, in the order in which they came."""
+    """One run of the timer. Orders are carried out one at a time, in order of arrival."""
     looks = node.knobs.enqueuing_looks
     orders = enqueuing.orders
     while orders and looks > 0:
@@ -69,7 +69,7 @@ def on_due(node: NodeState, enqueuing: Enqueuing) -> None:
 
 
 def _run(node: NodeState, order: EnqueueOrder, looks: int) -> int:
-    """Go on with an order. Returns how many looks are left."""
+    """Continue an order. Returns the number of checks that are left."""
     walk = order.walk
     if walk is None:
         walk = order.walk = node.table.walk()
@@ -85,24 +85,24 @@ def _run(node: NodeState, order: EnqueueOrder, looks: int) -> int:
 
 
 def _waits_for_retry(node: NodeState, job: Job) -> bool:
-    """Does it wait for the end of its RETRY, and for nothing else?"""
+    """Does the job wait only for the end of its RETRY?"""
     if job.state != ACTIVE or not job.retry or job.flags & _WAITS_OTHERWISE:
         return False
     if not job.flags & BCAST_WILLQUEUE:
-        # It is queued in half a second, until which its worker has it.
+        # The job is announced already, and is enqueued within half a second.
         return False
     if job.extensions is not None and key_index.is_held_back(job):
         return False
     if job.flags & RESTORED:
         return True
     if job.flags & DELIVERED and not node.config.delivery_lease:
-        # Without leases it is not known how long a worker has it.
+        # Without leases, the end of the worker's period is unknown.
         return False
     return node.wall - job.made >= job.delay and not _reaches_others(node, job)
 
 
 def _reaches_others(node: NodeState, job: Job) -> bool:
-    """Is there another holder that can be asked?"""
+    """Is another holder reachable?"""
     cluster = node.cluster
     if job.holders is cluster.myself.holding:
         return False
@@ -111,10 +111,10 @@ def _reaches_others(node: NodeState, job: Job) -> bool:
 
 
 def _queue(node: NodeState, job: Job) -> bool:
-    """Queue it, or let its period end now."""
+    """Enqueue the job at once or, if other holders are reachable, end its RETRY early."""
     if not _reaches_others(node, job):
         return deadletters.queue_again(node, job, Cause.ENQUEUE)
-    # Spread, because all holders may have been told to.
+    # Spread over time, because all holders may have received the command.
     wait = ANNOUNCE_AHEAD + DESYNC + lifecycle.desync(node)
     if job.requeue_at > node.mono + wait:
         lifecycle.mark(job, BCAST_WILLQUEUE)

@@ -1,4 +1,4 @@
-"""What happens to jobs in a node, as events for traces and checkers (docs/simulation.md)."""
+"""Events of jobs in a node, for traces and checkers (docs/simulation.md)."""
 
 import enum
 
@@ -8,16 +8,16 @@ from disque_trio.statemachine.base import ClientId, JobId, NodeId
 
 
 class Kind(enum.StrEnum):
-    """What happened to the job in this node."""
+    """The kind of an event."""
 
     HOLD = "hold"
-    """A record of it has been created."""
+    """A record of the job has been created."""
     DROP = "drop"
-    """The record is gone."""
+    """The record has been dropped."""
     QUEUE = "queue"
     UNQUEUE = "unqueue"
     SERVE = "serve"
-    """It was handed to a client."""
+    """It was delivered to a client."""
     GIVE = "give"
     """It was sent to another node that needs jobs."""
     ACKED = "acked"
@@ -25,13 +25,13 @@ class Kind(enum.StrEnum):
     REDRIVE = "redrive"
     """A dead job is alive again."""
     POSTPONE = "postpone"
-    """A NACK or RELEASE lets it wait before it is queued again."""
+    """A NACK or RELEASE delays its requeue."""
     UNTIE = "untie"
     """The connection to which its delivery was tied has ended."""
 
 
 class Cause(enum.StrEnum):
-    """Why it happened."""
+    """The cause of an event, grouped by kind."""
 
     # hold
     ADD = "add"
@@ -40,7 +40,7 @@ class Cause(enum.StrEnum):
     DUMMY = "dummy"
     LOADED = "loaded"
     TRACED = "traced"
-    """It was here before its trace began; also of a queue, acked or dead."""
+    """It was here before its trace began. Also a cause of queue, acked and dead."""
     # drop
     COLLECTED = "collected"
     DELJOB = "deljob"
@@ -59,7 +59,7 @@ class Cause(enum.StrEnum):
     RETRY = "retry"
     UNTIED = "untied"
     UNBEGUN = "unbegun"
-    """The tie or the lease of a job has ended that was held, and had not begun."""
+    """The tie or the lease of a held job has ended before the job began."""
     BACKED_OFF = "backed-off"
     NACK = "nack"
     RELEASE = "release"
@@ -78,7 +78,7 @@ class Cause(enum.StrEnum):
     ACKED = "acked"
     DROPPED = "dropped"
     BURIED = "buried"
-    # dead: the cause of a queueing that would exceed LIMIT, or
+    # dead: the cause of an enqueue that would exceed LIMIT, or
     NACK_DEAD = "nack-dead"
     # dead, redrive
     JOBSTATE = "jobstate"
@@ -90,6 +90,7 @@ class Cause(enum.StrEnum):
     REPLACED = "replaced"
     # untie
     DISCONNECTED = "disconnected"
+    # acked, drop
     SETACK = "setack"
 
 
@@ -97,8 +98,8 @@ class Cause(enum.StrEnum):
 class Event:
     """One event of one job. `client` and `peer` name the client or node that took part, if any.
 
-    The `detail` of a hold has the job's record (`trace.hold`), that of a postpone the wait, that of
-    dead and redrive the state (`trace.state`).
+    `detail` is the job's record for a hold (`trace.hold`), the wait for a postpone, the state for
+    dead and redrive (`trace.state`).
     """
 
     kind: Kind

@@ -68,7 +68,7 @@ ALIVE: Final = DeadState()
 
 
 def merged(one: DeadState, other: DeadState) -> DeadState:
-    """Merge the states that two holders know."""
+    """Merge the states of two holders."""
     return one if one.order >= other.order else other
 
 
@@ -101,7 +101,7 @@ TEXT: Final = "s"
 
 @attrs.frozen
 class Field:
-    """How one field of `Extensions` is written."""
+    """The encoding of one field of `Extensions`."""
 
     number: int
     name: str
@@ -111,7 +111,7 @@ class Field:
 
     @property
     def shown(self) -> bytes:
-        """The value in SHOW."""
+        """The name in SHOW."""
         return self.name.replace("_", "-").encode()
 
 
@@ -144,7 +144,7 @@ class Extensions:
     key: bytes | None = None
     """UNIQUE: no other job of its queue may have the key; None for none."""
     keep: int = 0
-    """Milliseconds for which the key stays reserved when the job has ended."""
+    """How long the key stays reserved after the end of the job, in milliseconds."""
     limit: int = 0
     """LIMIT: the number of deliveries without an acknowledgement after which it is dead; 0 is
     never."""
@@ -156,9 +156,9 @@ class Extensions:
     follows: int = 0
     """FOLLOWS or HAS_FOLLOWED; 0 for a job that was added when its key was free."""
     snoozes: int = 0
-    """How often RELEASE DELAY has postponed it, as far as known here."""
+    """How often RELEASE DELAY has postponed it, according to this node."""
     error: LastError = NO_ERROR
-    """The error of the last NACK that had one, as far as known here."""
+    """The error of the last NACK that had one, according to this node."""
     unknown: tuple[tuple[int, bytes], ...] = ()
     """Fields of a later version, number and value: kept and forwarded."""
 
@@ -177,7 +177,8 @@ class Extensions:
         return EXTENDS
 
     def kept_by(self, capabilities: int) -> "Extensions | None":
-        """The extensions that a node keeps which has the capabilities that the job `needs`."""
+        """The extensions that a node with these capabilities keeps; they must include those that
+        the job `needs`."""
         if not capabilities & EXTENDS:
             return None
         if not self.error.at or capabilities & ERRORS:
@@ -219,7 +220,7 @@ NO_EXTENSIONS: Final = Extensions()
 
 
 def needs_of(delay: Millis, retry: Millis, extensions: Extensions | None) -> int:
-    """The capabilities that a node must have to keep a job with these. An original node would
-    misread long times, which every node with extensions can count."""
+    """The capabilities that a node must have to keep a job with these periods and extensions. An
+    original node misreads long periods; every node with EXTENDS supports them."""
     own = 0 if extensions is None else extensions.needs
     return own | EXTENDS if delay > _ORIGINAL_PERIOD or retry > _ORIGINAL_PERIOD else own

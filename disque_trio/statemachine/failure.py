@@ -1,8 +1,8 @@
 """Failure detector: suspicion (PFAIL) on a timeout, a verdict (FAIL) by majority (original 5.7).
 
-Owns `Peer.reports`. A node that does not answer a ping in time is suspected; one that a majority
-suspects has failed, and all nodes are told. Both flags are cleared by its next PONG.
-Failure decides only where new copies go and where clients connect: jobs never move because of it.
+Owns `Peer.reports`. A node that does not answer a ping in time is suspected. If a majority suspects
+it, it has failed, and FAIL is sent to all nodes. Its next PONG clears both flags. Failure only
+affects where new copies are placed and where clients connect. It never moves jobs.
 """
 
 from disque_trio.statemachine import send, watchers
@@ -14,19 +14,20 @@ from disque_trio.statemachine.state import NodeState
 
 
 def suspect_if_silent(node: NodeState, peer: Peer) -> None:
-    """Suspect the node once its ping has been unanswered for longer than the node timeout, or for
-    half of it, and another node has had no answer for all of it."""
+    """Suspect the node after the node timeout without an answer to its ping; after half of it if
+    another node has reported the node as silent."""
     if not peer.ping_sent or peer.flags & (PFAIL | FAIL):
         return
     silence, timeout = node.mono - peer.ping_sent, node.config.cluster_node_timeout
     if silence > timeout or (silence > timeout // 2 and watchers.is_doubted(node, peer)):
         mark(node, peer, PFAIL)
-        if node.cluster.ring:  # the votes of others may have come before
+        if node.cluster.ring:  # other nodes may have voted before
             _decide(node, peer)
 
 
 def report(node: NodeState, peer: Peer, reporter: NodeId) -> None:
-    """Another node has it flagged as PFAIL or FAIL. A majority of such reports is a verdict."""
+    """Record that another node has flagged `peer` as PFAIL or FAIL. With a majority of reports, and
+    if suspected here, the node has failed."""
     peer.reports[reporter] = node.mono
     _decide(node, peer)
 
@@ -38,12 +39,12 @@ def _decide(node: NodeState, peer: Peer) -> None:
 
 
 def withdraw(peer: Peer, reporter: NodeId) -> None:
-    """Another node does not suspect it any more."""
+    """Remove the report of a node that no longer suspects `peer`."""
     peer.reports.pop(reporter, None)
 
 
 def _votes(node: NodeState, peer: Peer) -> int:
-    """The reports that are not too old, and our own."""
+    """The number of current reports, including our own. Removes old ones."""
     oldest = node.mono - 2 * node.config.cluster_node_timeout
     for reporter in [reporter for reporter, at in peer.reports.items() if at < oldest]:
         del peer.reports[reporter]
@@ -51,11 +52,11 @@ def _votes(node: NodeState, peer: Peer) -> int:
 
 
 def mark_failed(node: NodeState, peer: Peer) -> None:
-    """Apply a verdict."""
+    """Flag the node as failed."""
     mark(node, peer, FAIL)
     unmark(node, peer, PFAIL)
 
 
 def recover(node: NodeState, peer: Peer) -> None:
-    """The node answers: clear its failure flags."""
+    """Clear the failure flags of a node that has answered."""
     unmark(node, peer, PFAIL | FAIL)

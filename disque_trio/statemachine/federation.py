@@ -5,9 +5,9 @@ Our nodes are notified once that clients wait (WAITING), and those with jobs ans
 jobs (`transfer`). Original nodes are asked as they ask each other: all of them, at growing
 intervals, and directly those that sent jobs recently.
 
-Clients that always find jobs at their node never wait, so other nodes would not learn of them. A
-node therefore announces from time to time which of its jobs no client takes, and a node whose
-clients take jobs asks for some (`_even_out`).
+Clients that always find jobs at their node never wait, so their node sends no WAITING. A node
+therefore announces at intervals jobs that no client takes, and nodes whose clients take jobs
+request some (`_even_out`).
 
 The queues in `NodeState.pending_queues` are handled at the end of a batch of inputs (`settle`):
 clients of this node come first, and a pipeline of jobs makes one offer.

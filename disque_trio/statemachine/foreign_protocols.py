@@ -1,9 +1,9 @@
-"""Clients that speak another protocol than Redis's, and whose requests are not carried out.
+"""Detection of clients that use another protocol than that of Redis.
 
-A web page can make a browser send requests to any port. A browser sends a line such as
-``POST / HTTP/1.1`` and headers before what the page may choose, so a connection that begins a
-request like that ends there. The same holds for other protocols in which text of a stranger may
-follow words of a trusted program: mail, memcached, the line that a load balancer adds.
+A web page can make a browser send requests to any port. The browser sends a line such as ``POST /
+HTTP/1.1`` and headers before text that the page can choose, so the node disconnects at such a line.
+The same applies to other protocols in which untrusted text may follow words of a trusted program:
+mail, memcached, the line that a load balancer adds.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Final
 
 HTTP: Final = "http"
 PROXY: Final = "proxy-protocol"
-"""What a load balancer sends before the bytes of a client, if it is told to."""
+"""The header that a load balancer may be configured to send before the bytes of a client."""
 OTHER: Final = "other-protocol"
 
 _WORDS: Final = {
@@ -21,20 +21,20 @@ _WORDS: Final = {
     b"PROXY": PROXY,
     **dict.fromkeys((b"EHLO", b"HELO", b"LHLO", b"RCPT"), OTHER),
 }
-"""Words that no client of Redis sends. GET is one of its commands, and so are COPY and MOVE; such
-methods are recognized by the version in the third word, and all by the headers that follow."""
+"""Words that no Redis client sends. GET, COPY and MOVE are also commands of Redis: such requests
+are recognized by the version in the third word, and any HTTP request by its headers."""
 _LINE: Final = 3
-"""Words of the first line of HTTP: method, target, version."""
+"""The number of words in the first line of HTTP: method, target, version."""
 _NO_NAME: Final = re.compile(rb"[^ -~\t-\r]|\ASSH-")
-"""In the name of no command: TLS, binary protocols, the first line of SSH."""
+"""Matches no name of a command, but TLS, binary protocols and the first line of SSH."""
 _STORES: Final = frozenset((b"set", b"add", b"replace", b"append", b"prepend", b"cas"))
-"""Requests of memcached that a value follows, on a line of its own."""
+"""Requests of memcached that are followed by a value on a line of its own."""
 _SIZES: Final = slice(2, 5)
-"""In those, three numbers: flags, seconds, bytes."""
+"""The position of the three numbers in these: flags, seconds, bytes."""
 
 
 def protocol_of(args: list[bytes]) -> str:
-    """Which other protocol this request, which is no known command, belongs to; empty if none."""
+    """The other protocol to which a request with an unknown name belongs; empty if none."""
     name = args[0]
     if found := _WORDS.get(name.upper(), ""):
         return found

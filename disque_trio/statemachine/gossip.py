@@ -1,7 +1,8 @@
-"""Gossip: what PING, PONG and MEET say about other nodes, and pings themselves (original 5.6, 5.7).
+"""Gossip: the entries about other nodes in PING, PONG and MEET, and the pings themselves (original
+5.6, 5.7).
 
 Owns `Peer.ping_sent` and `Peer.pong_received`. Each message has entries about a few nodes, failing
-ones first; so every node learns of every other, and of which nodes suspect it.
+ones first. They spread the members of the cluster, and suspicions.
 """
 
 from typing import Final
@@ -17,16 +18,17 @@ from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
 
 MAX_ENTRIES: Final = 100
-"""Entries of a message that are read: a tenth of the largest table (`handshake.MAX_NODES`)."""
+"""How many entries of a message are read: a tenth of the largest table (`handshake.MAX_NODES`)."""
 _FEW: Final = 3
 _NEWS: Final[Millis] = 60_000
-"""For so long a node is new: pings reach all nodes of a large cluster many times meanwhile."""
+"""How long a node counts as new. In this time, pings reach all nodes of a large cluster many
+times."""
 _NOT_LISTED: Final = HANDSHAKE | NOADDR
 _FAILING: Final = PFAIL | FAIL
 
 
 def ping(node: NodeState, peer: Peer) -> None:
-    """Send a ping on our link. `ping_sent` stays that of the first unanswered ping."""
+    """Send a ping on our link. `ping_sent` remains the time of the first unanswered ping."""
     if peer.flags & MEET:
         send.to_node(node, peer, Meet(section(node)))
         return
@@ -35,7 +37,7 @@ def ping(node: NodeState, peer: Peer) -> None:
 
 
 def on_pong(node: NodeState, peer: Peer) -> None:
-    """The node has answered."""
+    """Handle an answer of the node."""
     peer.pong_received = node.mono
     peer.ping_sent = 0
     if node.cluster.ring or peer.doubted_at:
@@ -44,16 +46,17 @@ def on_pong(node: NodeState, peer: Peer) -> None:
 
 
 def expect_nothing(peer: Peer) -> None:
-    """The ping that is unanswered did not reach the node: its timeout starts anew with the next."""
+    """Cancel the unanswered ping, which did not reach the node. The timeout restarts with the next
+    ping."""
     peer.ping_sent = 0
 
 
 def section(node: NodeState) -> tuple[Gossip, ...]:
-    """Entries about three random nodes, and in a large cluster three of those that this one has
-    met a short while ago.
+    """Entries about three random nodes and, in a large cluster, about three nodes that are new
+    here.
 
-    The first draws take failing nodes only, so that failures spread faster than the rest. A draw of
-    a node that may not be listed is lost, as in the original.
+    In a small cluster, the first draws accept only failing nodes, so that failures spread faster. A
+    draw of a node that may not be listed is lost, as in the original.
     """
     nodes = list(node.cluster.nodes.values())
     entries: dict[bytes, Gossip] = {}
@@ -70,10 +73,12 @@ def section(node: NodeState) -> tuple[Gossip, ...]:
 def _draw(
     node: NodeState, entries: dict[bytes, Gossip], nodes: list[Peer], wanted: int, failing: int = 0
 ) -> None:
-    """Entries until there are as many as wanted. The first draws take failing nodes only."""
+    """Add random entries until there are `wanted`, in a limited number of draws. The first
+    `failing` draws accept only failing nodes."""
     draw_one, count = node.rng.random, len(nodes)
     for draw in range(wanted * 3 if nodes else 0):
-        # randrange takes three times as long, in what is most of a large cluster's idle work.
+        # randrange takes three times as long, and this is most of the work of an idle large
+        # cluster.
         peer = nodes[int(draw_one() * count)]
         if draw < failing and not peer.flags & _FAILING:
             continue
@@ -96,17 +101,17 @@ def _entry_of(node: NodeState, peer: Peer) -> Gossip:
 
 
 def entry_of_process(process: Process, id: NodeId) -> Gossip:
-    """An entry that gives another address for the node."""
+    """An entry with the address of another process with this node ID."""
     return Gossip(id, process.ip.encode(), process.port, 0)
 
 
 def wall_time(node: NodeState, moment: Millis) -> Millis:
-    """A moment of our monotonic clock as others would read it; 0 stays "never"."""
+    """A monotonic time of this node as Unix milliseconds; 0 remains "never"."""
     return node.wall - (node.mono - moment) if moment else 0
 
 
 def read_section(node: NodeState, teller: Peer, entries: tuple[Gossip, ...]) -> None:
-    """Handle the entries of a known node."""
+    """Handle gossip entries from a known node."""
     for entry in entries[:MAX_ENTRIES]:
         peer = node.cluster.nodes.get(entry.id)
         if peer is None:
@@ -120,8 +125,8 @@ def read_section(node: NodeState, teller: Peer, entries: tuple[Gossip, ...]) -> 
 
 
 def _compare(node: NodeState, teller: Peer, peer: Peer, entry: Gossip) -> None:
-    """Note whether the teller suspects a node. One that fails here may have moved: try its address
-    in the entry."""
+    """Record whether `teller` suspects the node. If the node is failing here, it may have moved:
+    dial the address in the entry."""
     if entry.flags & _FAILING:
         report(node, peer, teller.id)
     else:

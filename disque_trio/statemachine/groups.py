@@ -1,12 +1,12 @@
-"""The jobs of a queue that have a GROUP, and whose turn it is (decision 135).
+"""The jobs of a queue that have a GROUP, and the turns of the groups (decision 135).
 
-Within one priority the groups of a queue are served in turn, one job each, and the jobs without a
-group are one group more. Within its group the order of a job is that of the queue. A group whose
-last job was delivered gives up its place, and takes the last one when a job of it comes.
+Within one priority, the groups of a queue are served in turn, one job each. The jobs without a
+group count as one more group. Within a group, jobs are in queue order. A group leaves the ring with
+its last job, and joins it at the end with its next one.
 
-The jobs without a group stay where `queue` keeps them, so the first job with a group moves none of
-them; a ring of each priority has a place for them. Owns `Job.in_line`, with `queue`, and fields of
-`Level`, `Line` and `Groups`.
+`queue` keeps the jobs without a group, so the first job with a group moves none of them. The ring
+of each priority has a place for them. Owns `Job.in_line`, with `queue`, and fields of `Level`,
+`Line` and `Groups`.
 """
 
 from collections import deque
@@ -21,15 +21,16 @@ from disque_trio.statemachine.sorted_entries import Entry, SortedEntries
 
 @attrs.define(eq=False, weakref_slot=False)
 class Line:
-    """The jobs of one group and one priority. Most groups of many have one job or few."""
+    """The jobs of one group and one priority. If there are many groups, most have few jobs or
+    one."""
 
     group: bytes | None
-    """None: the place of the jobs without a group, which are not here."""
+    """None for the place of the jobs without a group, which are not kept here."""
     first: Entry | None = None
     rest: SortedEntries | None = None
-    """Those behind the first; None until there was one."""
+    """The entries after the first; None until there was one."""
     is_in_ring: bool = True
-    """False while its group is parked, once its turn had come."""
+    """False from a turn while its group was parked until the group is unparked."""
 
     def __len__(self) -> int:
         return (self.first is not None) + len(self.rest or ())
@@ -49,7 +50,7 @@ class Line:
             yield self.first
 
     def add(self, entry: Entry) -> None:
-        """Put in an entry at its place."""
+        """Add an entry in order."""
         if self.first is None:
             self.first = entry
             return
@@ -60,18 +61,18 @@ class Line:
         self.rest.add(entry)
 
     def pop_first(self) -> None:
-        """Take out the lowest entry."""
+        """Remove the first entry."""
         self.first = self.rest.pop_first() if self.rest else None
 
     def only(self, kept: Iterable[Entry]) -> None:
-        """Keep only these of its entries, in their order."""
+        """Keep only these entries, which must be in order."""
         entries = list(kept)
         self.first = entries[0] if entries else None
         if self.rest is not None:
             self.rest.only(entries[1:])
 
     def queued(self) -> Iterator[Job]:
-        """Its jobs that are queued, in their order."""
+        """Its queued jobs, in order."""
         return (entry[-1] for entry in self if entry[-1].state == QUEUED)
 
 
@@ -83,21 +84,22 @@ class Level:
     """The priority negated."""
     lines: dict[bytes, Line] = attrs.Factory(dict)
     ring: deque[Line] = attrs.Factory(lambda: deque([Line(None)]))
-    """In the order of their turns."""
+    """The lines in the order of their turns."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class Groups:
-    """Those of one queue, which has none of this record while no job of it has a group."""
+    """The groups of one queue. A queue without grouped jobs has no such record."""
 
     levels: list[Level] = attrs.Factory(list)
-    """By their ranks."""
+    """Ordered by rank."""
     count: int = 0
-    """How many entries there are, with those of jobs that are not queued any more."""
+    """The number of entries, including those of jobs that are no longer queued."""
     parked: dict[bytes, None] = attrs.Factory(dict)
-    """Groups that get no turn, because their limits are used up, in the order of their parking."""
+    """Groups that get no turn, because they have reached a limit, in the order in which they were
+    parked."""
     _turn: Level | None = None
-    """Where `next` has found the job that it returned."""
+    """The level of the job that `next` last returned."""
 
     def __len__(self) -> int:
         return self.count
@@ -106,7 +108,7 @@ class Groups:
         return True
 
     def add(self, group: bytes, entry: Entry) -> None:
-        """Put in a job of this group."""
+        """Add a job of this group."""
         level = self._level(entry[0])
         line = level.lines.get(group)
         if line is None:
@@ -130,8 +132,8 @@ class Groups:
         return self.levels[at]
 
     def next(self, plain: Job | None) -> Job | None:
-        """The job that is delivered next: of a group that is not parked, or `plain`, the first
-        without one. There are no levels left if no job has a group."""
+        """The next job to deliver: of a group that is not parked, or `plain`, the first job without
+        a group. Drops levels without jobs of groups."""
         at = 0
         while at < len(self.levels):
             level = self._turn = self.levels[at]
@@ -151,8 +153,8 @@ class Groups:
         return plain
 
     def _first(self, level: Level, plain: Job | None) -> Job | None:
-        """Of this level; `plain` is the first job without a group that belongs to it. None if no
-        job of a group is left there."""
+        """The next job of this level. `plain` is the first job without a group, if it has this
+        priority. None if no group of the level has a turn."""
         ring = level.ring
         while len(ring) > 1:
             line = ring[0]
@@ -180,8 +182,8 @@ class Groups:
         self.count -= 1
 
     def take(self, job: Job) -> bool:
-        """The job that `next` has just returned is taken: its group has had its turn. False if it
-        has no group, so it is not here."""
+        """Remove the job that `next` has just returned, and end its group's turn. Returns False if
+        the job has no group, so it is not kept here."""
         level = self._turn
         if level is None:
             return False
@@ -199,7 +201,8 @@ class Groups:
         return False
 
     def take_many(self, count: int) -> list[Job]:
-        """Take up to so many in turn, of a queue whose jobs all have a group and none is parked."""
+        """Take up to `count` jobs in turn. All jobs of the queue must have a group, and no group
+        may be parked."""
         jobs: list[Job] = []
         while self.levels and len(jobs) < count:
             level = self.levels[0]
@@ -222,14 +225,14 @@ class Groups:
         return jobs
 
     def has_before(self, job: Job, group: bytes, count: int) -> bool:
-        """Are there more than so many jobs before this one, which has just come? Estimated: as many
-        of each other group as of its own."""
+        """Are there more than `count` jobs before this one, which was just added? An estimate that
+        assumes that all groups have as many jobs as its own."""
         level = self._level(-job.priority)
         return len(level.lines[group]) * len(level.ring) > count
 
     def in_turn(self, plain: Iterator[Job]) -> Iterator[Job]:
-        """All jobs that are queued, in the order of their delivery; `plain` are those without a
-        group, in theirs."""
+        """All queued jobs, in the order of delivery. `plain` has those without a group, in
+        order."""
         first = next(plain, None)
         for level in self.levels:
             while first is not None and -first.priority < level.rank:
@@ -254,12 +257,12 @@ class Groups:
         yield from plain
 
     def park(self, group: bytes) -> None:
-        """Give it no turn for now."""
+        """Skip the turns of this group until it is unparked."""
         self.parked[group] = None
 
     def unpark(self, group: bytes) -> None:
-        """Give it turns again, the first one at once: it was parked when its turn had come, and
-        what it has been granted expires."""
+        """Give the group turns again, the first one at once: it was parked at its turn, and grants
+        of its limit expire."""
         self.parked.pop(group, None)
         for level in self.levels:
             line = level.lines.get(group)
@@ -268,24 +271,25 @@ class Groups:
                 level.ring.appendleft(line)
 
     def unpark_all(self) -> None:
-        """Give all of them turns, the one that was parked first before the others."""
+        """Unpark all groups. The one that was parked first has the first turn."""
         for group in reversed(list(self.parked)):
             self.unpark(group)
 
     def of(self, group: bytes) -> list[Line]:
-        """The jobs of one group, those of the highest priority first."""
+        """The lines of one group, the highest priority first."""
         return [line for level in self.levels if (line := level.lines.get(group)) is not None]
 
     def parked_count(self) -> int:
-        """How many entries the parked groups have."""
+        """The number of entries of parked groups."""
         return sum(len(line) for group in self.parked for line in self.of(group))
 
     def lines(self) -> list[Line]:
-        """Of all priorities, without the place of jobs that have no group."""
+        """The lines of all groups and priorities."""
         return [line for level in self.levels for line in level.lines.values()]
 
     def sweep(self) -> None:
-        """Drop the entries of jobs that are not queued any more; the places of groups stay."""
+        """Drop the entries of jobs that are no longer queued. The other groups keep their
+        places."""
         for level in self.levels:
             for line in level.lines.values():
                 for entry in line:
@@ -299,7 +303,8 @@ class Groups:
 
 
 def _turns(level: Level, *, has_parked: bool) -> Iterable[Iterator[Job] | None] | None:
-    """The jobs of each group, begun when its turn comes; None for those without a group."""
+    """For each group in the order of turns, an iterator over its queued jobs; None for the jobs
+    without a group."""
     lines = list(level.ring)
     if has_parked:
         lines += [line for line in level.lines.values() if not line.is_in_ring]

@@ -1,11 +1,11 @@
 """Handshakes: from an address to a member of the cluster (original 5.5, 5.6).
 
 A node whose ID is not known yet is in the node table under a random ID, flagged HANDSHAKE. The
-heartbeat dials its address; the first answer brings the ID. Nodes that send MEET, and nodes that
-gossip names, join in this way.
+heartbeat dials its address; the first answer has the ID. Nodes that send MEET, and nodes in gossip,
+join in this way.
 
-The bus has no authentication by default, so the handshakes that frames can start are limited, and
-so is the size of the table up to which they may; an operator's CLUSTER MEET has no limit.
+The bus has no authentication by default, so there are limits on handshakes that frames start, and
+on the size to which they can grow the node table. An operator's CLUSTER MEET has no limit.
 """
 
 from typing import Final
@@ -26,35 +26,35 @@ from disque_trio.statemachine.nodetable import (
 from disque_trio.statemachine.state import NodeState
 
 MAX_HANDSHAKES: Final = 100
-"""Handshakes that frames from the bus may start at a time."""
+"""The maximum number of simultaneous handshakes that frames from the bus may start."""
 MAX_NODES: Final = 1000
-"""The size of the node table up to which frames from the bus may let it grow."""
+"""The size to which frames from the bus can grow the node table."""
 MIN_PATIENCE: Final[Millis] = 1000
 
 
 def meet(node: NodeState, ip: str, port: int, bus_port: int = 0) -> bool:
-    """Start a handshake, as the operator asks; False if that is no address of a node.
+    """Start a handshake for an operator. Returns False if this is not a valid address.
 
-    It goes on until the node answers, or until CLUSTER FORGET or RESET.
+    It continues until the node answers, or until CLUSTER FORGET or RESET.
     """
     return _start(node, (ip, port, bus_port), MEET, is_asked_for=True)
 
 
 def meet_by_name(node: NodeState, ip: str, port: int, bus_port: int) -> None:
-    """Start a handshake at an address to which a name leads. It ends after the node timeout: by
-    then the name may lead elsewhere."""
+    """Start a handshake with an address of a host name. It ends after the node timeout, because the
+    name may resolve to another address by then."""
     _start(node, (ip, port, bus_port), MEET)
 
 
 def meet_by_gossip(node: NodeState, ip: str, port: int, bus_port: int = 0) -> None:
-    """Start a handshake with a node that gossip tells of."""
+    """Start a handshake with a node from gossip."""
     if _has_room(node):
         _start(node, (ip, port, bus_port), MEET)
 
 
 def answer_meet(node: NodeState, link: Link, frame: Frame) -> None:
-    """Start a handshake with an unknown node that sent MEET. It knows this node, so a PING will
-    do."""
+    """Start a handshake with an unknown node that sent MEET. It has this node's address already, so
+    a PING is sufficient."""
     if _has_room(node):
         _start(node, place_of(link, frame), 0)
 
@@ -82,7 +82,7 @@ def _has_room(node: NodeState) -> bool:
 
 
 def unanswered(node: NodeState) -> list[Peer]:
-    """The nodes that an operator has asked for, and that have not answered for a second."""
+    """Nodes that an operator has added and that have not answered for a second."""
     return [
         peer
         for peer in _unfinished(node)
@@ -91,10 +91,10 @@ def unanswered(node: NodeState) -> list[Peer]:
 
 
 def complete(node: NodeState, peer: Peer, link: Link, frame: Frame) -> Peer | None:
-    """The node that was dialled has given its ID: it becomes a member.
+    """The dialled node has sent its ID: make it a member.
 
-    None if the ID is known already, because the node has moved or is this one: then the handshake
-    ends with its link.
+    Returns None if the ID is in the table already, because the node has moved or is this one; then
+    the handshake ends with its link.
     """
     known = node.cluster.nodes.get(frame.sender)
     if known is None:
@@ -108,14 +108,14 @@ def complete(node: NodeState, peer: Peer, link: Link, frame: Frame) -> Peer | No
 
 
 def is_overdue(node: NodeState, peer: Peer) -> bool:
-    """Has the handshake taken too long? An operator's never has."""
+    """Has the handshake timed out? An operator's never does."""
     is_over = bool(peer.flags & HANDSHAKE) and not peer.is_asked_for
     return is_over and node.mono - peer.created > _patience(node)
 
 
 def replace_silent_link(node: NodeState, peer: Peer) -> None:
-    """End a link on which the node has not answered for the node timeout: the other machine may
-    have failed without ending the connection. The heartbeat dials again, and MEET is repeated."""
+    """Close a link that is older than the node timeout without an answer: the other machine may
+    have failed without closing the connection. The heartbeat dials again, and repeats MEET."""
     if node.mono - peer.link_created > _patience(node):
         hang_up(node, peer)
 

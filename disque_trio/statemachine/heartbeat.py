@@ -1,9 +1,8 @@
-"""The timer of the cluster's heartbeat: when it comes next. What it does is in `membership`.
+"""The timer of the cluster's heartbeat. `membership` has the work of a heartbeat.
 
-There are ten heartbeats a second (original 5.7), but those in which there is nothing to do are
-skipped: an idle node wakes twice a second, to ping a node and to check the answer. Every change
-that a heartbeat has to react to calls `rouse`, which ends the skipping, so nothing is done later
-than without it.
+There are ten heartbeats per second (original 5.7), but those without work are skipped: an idle node
+wakes twice per second, to ping a node and to check the answer. Every change that needs a heartbeat
+calls `rouse`, which ends the skipping, so skipping delays nothing.
 
 Owns `Cron.runs`, which counts skipped heartbeats, too.
 """
@@ -17,7 +16,7 @@ HEARTBEAT: Final[Millis] = 100
 
 
 def beat(cron: Cron) -> int:
-    """Count one more heartbeat. Returns how many there have been."""
+    """Count one heartbeat. Returns their number so far."""
     cron.runs += 1
     return cron.runs
 
@@ -30,8 +29,8 @@ def rest(node: NodeState, beats: int) -> None:
 
 
 def rouse(node: NodeState) -> None:
-    """Something has changed: end the skipping. A heartbeat that was stopped, because the node was
-    alone, starts again."""
+    """End the skipping of heartbeats after a change. Also restarts the heartbeat, which stops while
+    the node is alone."""
     cron = node.cron
     if not cron.due:
         node.timers.arm(cron, node.mono + HEARTBEAT)

@@ -1,10 +1,10 @@
-"""HOLDERS: holders of a job that do not know each other learn of each other (decision 62).
+"""HOLDERS: merge the lists of a job's holders (decision 62).
 
-A holder announces what it does with a job to the holders that it knows. Two nodes that received the
-job on different sides of a partition do not know each other: both queue it again and again, and
-neither learns that the other has delivered it. But both are known to the node that gave them the
-job. So a node that learns of a new holder sends its list to all holders in it, once, when the job
-is about to be queued again: most jobs are acknowledged before that.
+A holder announces deliveries and requeues of a job to the holders in its list. Two nodes that
+received the job on different sides of a partition are not in each other's lists: both would requeue
+it repeatedly, without WORKING of the other. The node that sent them the job has both in its list.
+So a node whose list has grown sends it to all holders in it, once, before the next requeue: most
+jobs are acknowledged before that.
 """
 
 from disque_trio.statemachine import leases, lifecycle, postponing, send
@@ -32,7 +32,8 @@ from disque_trio.statemachine.state import NodeState
 
 
 def learn(job: Job, ids: tuple[NodeId, ...]) -> None:
-    """Add nodes to the job's holders. If one is new here, other holders may not know it either."""
+    """Add nodes to the job's holders. If one is new, mark the job as GROWN, because other holders
+    may lack it too."""
     known = job.holders
     add_holders(job, ids)
     if job.holders is not known and job.retry:
@@ -40,7 +41,7 @@ def learn(job: Job, ids: tuple[NodeId, ...]) -> None:
 
 
 def exchange_holders(node: NodeState, job: Job) -> None:
-    """Send the list to its holders before the job is queued again, if it has grown."""
+    """Send the list of holders to all of them before a requeue, if it has grown."""
     if not job.flags & GROWN:
         return
     lifecycle.unmark(job, GROWN)
@@ -52,7 +53,8 @@ def exchange_holders(node: NodeState, job: Job) -> None:
 
 
 def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
-    """Add the nodes to the job's holders, and send the new ones the job's state here."""
+    """Handle HOLDERS: add the nodes to the job's holders, and send the new ones the job's state
+    here."""
     job = node.jobs.get(message.id)
     if job is None:
         is_over(node, sender, message.id)
@@ -65,7 +67,7 @@ def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
     if not job.retry:
         return
     if all(id in message.holders for id in known):
-        # All receivers of this message know as much as this node.
+        # All receivers of this message have every holder in this node's list.
         lifecycle.unmark(job, GROWN)
     else:
         lifecycle.mark(job, GROWN)
@@ -73,7 +75,7 @@ def on_holders(node: NodeState, sender: Peer, message: Holders) -> None:
 
 
 def _send_announcement(node: NodeState, job: Job, ids: list[NodeId]) -> None:
-    """Send the announcement that the other holders have received in this period."""
+    """Send the announcement that other holders have received in the current period."""
     if job.state == DEAD:
         send_state(node, job, ids)
     elif job.state == QUEUED:

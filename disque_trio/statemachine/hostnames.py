@@ -1,8 +1,8 @@
-"""Names of hosts: `cluster-seeds`, names that CLUSTER MEET was given, and `cluster-announce-ip`.
+"""Host names: `cluster-seeds`, names of CLUSTER MEET, and `cluster-announce-ip`.
 
-The driver looks names up (`Outbox.lookups`), so nothing here blocks. This node meets each address
-to which a name leads, unless a node is known there. A name is looked up again once a minute, and
-every five seconds while a node is away: it may have moved, and its name with it (decision 117).
+The driver looks names up (`Outbox.lookups`), so nothing here blocks. This node starts a handshake
+with each address of a name at which no node is known. Names are looked up again every minute, and
+every five seconds while a node is not connected, because it may have moved (decision 117).
 
 Owns `Cluster.hosts` and `announced_ip`, `HostName`, and `Outbox.lookups`; sets `nodes_changed`.
 """
@@ -22,31 +22,32 @@ from disque_trio.statemachine.nodetable import announce
 from disque_trio.statemachine.state import NodeState
 
 SOON: Final[Millis] = 5_000
-"""How long after a lookup the next one comes while a node is away."""
+"""The time between lookups while a node is not connected."""
 LATER: Final[Millis] = 60_000
-"""And while all nodes are connected."""
+"""The time between lookups while all nodes are connected."""
 MOST_ADDRESSES: Final = 32
-"""Addresses of one name that are used."""
+"""How many addresses of one name are used."""
 
 
 @attrs.frozen
 class Unanswered:
-    """Where no node has answered for a second, although one was asked for."""
+    """An address of an operator's CLUSTER MEET, or of a seed, at which no node has answered for a
+    second."""
 
     address: str
-    """Host and port, as people write them."""
+    """`host:port`."""
     bus: int
-    """The port for nodes."""
+    """The bus port."""
     since: Millis
     error: str = ""
-    """Why its name has no address; empty if that is known."""
+    """Why its name has no address; empty if it has one."""
 
 
-# Which names there are.
+# The names.
 
 
 def configure(node: NodeState) -> None:
-    """Take the seeds, and what this node announces of itself, from the configuration."""
+    """Apply the seeds and the announced address of the configuration."""
     cluster, config = node.cluster, node.config
     own = config.cluster_announce_ip
     seeds = [place for word in config.cluster_seeds if (place := parse_place(word))]
@@ -57,7 +58,7 @@ def configure(node: NodeState) -> None:
     ]
     for name, port, bus_port in seeds:
         host = _add(node, HostName(name, port, bus_port))
-        host.is_seed = True  # CLUSTER MEET may have been given it before
+        host.is_seed = True  # it may be from CLUSTER MEET
     literal = literal_ip(own)
     if literal or not own:
         cluster.announced_ip = literal
@@ -68,13 +69,13 @@ def configure(node: NodeState) -> None:
 
 
 def restore(node: NodeState, hosts: Iterable[HostName]) -> None:
-    """Take in the names that CLUSTER MEET was given before this process started."""
+    """Add the names of CLUSTER MEET that an earlier process has saved."""
     for host in hosts:
         _add(node, host)
 
 
 def _add(node: NodeState, host: HostName) -> HostName:
-    """The name, which may be there already. A new one is looked up with the next heartbeat."""
+    """The existing entry for this name, or a new one, which is looked up at the next heartbeat."""
     for known in node.cluster.hosts:
         if known.place == host.place:
             return known
@@ -86,7 +87,8 @@ def _add(node: NodeState, host: HostName) -> HostName:
 
 
 def meet(node: NodeState, place: tuple[str, int, int], lookup: Lookup) -> None:
-    """An operator has asked for the nodes to which a name leads, which has been looked up."""
+    """CLUSTER MEET with a host name, which has been looked up: add the name and meet its
+    addresses."""
     host = _add(node, HostName(*place))
     node.out.nodes_changed = True
     host.is_looking = True
@@ -94,18 +96,20 @@ def meet(node: NodeState, place: tuple[str, int, int], lookup: Lookup) -> None:
 
 
 def forget(node: NodeState, peer: Peer) -> None:
-    """An operator forgets a node: so are names that lead to it, unless they are seeds."""
+    """CLUSTER FORGET of a node: drop names that resolve to it, except those of the
+    configuration."""
     _keep(node, [each for each in node.cluster.hosts if peer.place not in _places(each)])
 
 
 def forget_name(node: NodeState, text: str) -> bool:
-    """An operator forgets a name that CLUSTER MEET was given; False if there is none such."""
+    """CLUSTER FORGET of a name of CLUSTER MEET. Returns False if there is no such name."""
     place = parse_place(text)
     return _keep(node, [each for each in node.cluster.hosts if each.place != place])
 
 
 def _keep(node: NodeState, kept: list[HostName]) -> bool:
-    """Drop the other names, but not those of the configuration. Are there fewer?"""
+    """Drop names that are neither in `kept` nor from the configuration. Returns whether any was
+    dropped."""
     hosts = [each for each in node.cluster.hosts if each in kept or each.is_seed or each.is_own]
     is_changed = len(hosts) < len(node.cluster.hosts)
     if is_changed:
@@ -115,15 +119,15 @@ def _keep(node: NodeState, kept: list[HostName]) -> bool:
 
 
 def reset(node: NodeState) -> None:
-    """An operator forgets all nodes: what is configured stays."""
+    """CLUSTER RESET: drop all names, except those of the configuration."""
     _keep(node, [])
 
 
-# Where they lead.
+# Lookups.
 
 
 def watch(node: NodeState) -> None:
-    """Once a second: look up the names for which it is time."""
+    """Once per second: look up the names that are due."""
     if not node.cluster.hosts:
         return
     due = node.mono - (SOON if _is_somebody_away(node) else LATER)
@@ -139,13 +143,13 @@ def watch(node: NodeState) -> None:
 
 
 def _is_somebody_away(node: NodeState) -> bool:
-    """Is this node alone, or another one not connected?"""
+    """Is this node alone, or is another node not connected?"""
     others = [peer for peer in node.cluster.nodes.values() if peer is not node.cluster.myself]
     return not others or not all(peer.is_connected for peer in others)
 
 
 def looked_up(node: NodeState, name: str, lookup: Lookup) -> None:
-    """A name has been looked up: meet what it leads to."""
+    """Handle the result of a lookup: start handshakes with new addresses of the name."""
     for host in [host for host in node.cluster.hosts if host.name == name and host.is_looking]:
         was_answered = not _is_unanswered(node, host)
         host.is_looking = False
@@ -154,7 +158,8 @@ def looked_up(node: NodeState, name: str, lookup: Lookup) -> None:
         if lookup.addresses:
             host.addresses = lookup.addresses[:MOST_ADDRESSES]
         if host.is_own:
-            # This node is to be reached there. An address stays as long as the name leads to it.
+            # Other nodes reach this node there. It keeps its announced address while that is among
+            # those of the name.
             if host.addresses and node.cluster.announced_ip not in host.addresses:
                 node.cluster.announced_ip = host.addresses[0]
                 announce(node)
@@ -180,17 +185,17 @@ def _is_known(node: NodeState, place: tuple[str, int, int], ignored: int = 0) ->
 
 
 def answered(node: NodeState, peer: Peer) -> None:
-    """A node that was met has answered, maybe one that announces another address."""
+    """A node has answered a handshake; it may announce another address."""
     for host in node.cluster.hosts:
         if peer.place in _places(host):
             host.is_answered = True
 
 
-# What operators should know.
+# For operators.
 
 
 def unanswered(node: NodeState) -> Iterator[Unanswered]:
-    """What operators have asked for, without an answer for a second."""
+    """Addresses of CLUSTER MEET and of seeds at which no node has answered for a second."""
     for peer in handshake.unanswered(node):
         yield Unanswered(f"{peer.ip}:{peer.port}", peer.bus, peer.created)
     for host in node.cluster.hosts:

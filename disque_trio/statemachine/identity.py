@@ -1,14 +1,14 @@
-"""Two processes with one node ID: a copied directory, whose copy runs beside the original.
+"""Two processes with one node ID, for example because a node's directory was copied.
 
-Each process announces a number of its own in PING, PONG and MEET, its incarnation. A node that
-receives frames of two processes with one node ID, from two addresses, tells each of the other by
-gossip. A process that finds its own ID at another address in gossip dials it: an answer with the ID
-and another incarnation shows a second process. Of the two, the one that was started later yields,
-unless the other does so already: it refuses commands that write, closes its links, and sends
-nothing to other nodes until the other has not answered for half a minute (docs/bus.md).
+Each process announces its incarnation, a number of its own, in PING, PONG and MEET. A node that
+receives frames with one node ID from two processes, at two addresses, sends each the other's
+address in gossip. A process that receives another address for its own ID dials it: an answer with
+the ID and another incarnation proves a second process. The process that was started later yields,
+unless the other one yields already. It refuses commands that write, closes its links, and sends
+nothing to other nodes until the other process has not answered for half a minute (docs/bus.md).
 
-Incarnations of other nodes are believed only from an address that was dialled. Original nodes
-announce none, and are not checked. Owns `Cluster.duplicate`, `incarnation`, `refusal`,
+A process accepts another incarnation of its own ID only on a link that it has dialled. Original
+nodes announce none, and are not checked. Owns `Cluster.duplicate`, `incarnation`, `refusal`,
 `own_addresses` and `probe_at`, `Process`, `Peer.processes`, and `NodeState.refusal` while this
 process yields.
 """
@@ -25,9 +25,9 @@ from disque_trio.statemachine.state import NodeState
 
 PROBE_EVERY: Final[Millis] = 5000
 MEMORY: Final[Millis] = 30_000
-"""After so long without an answer of the other process it is gone."""
+"""After this time without an answer, the other process counts as stopped."""
 MAX_ADDRESSES: Final = 16
-"""So many addresses of this process itself are remembered."""
+"""How many addresses of this process itself are kept."""
 
 
 def is_yielding(node: NodeState) -> bool:
@@ -35,11 +35,11 @@ def is_yielding(node: NodeState) -> bool:
     return bool(node.cluster.incarnation & YIELDS)
 
 
-# As a third node.
+# Detection by a third node.
 
 
 def note(node: NodeState, peer: Peer, frame: Frame, ip: str) -> None:
-    """Note the process that sent a frame under the ID of a peer. The last two are remembered."""
+    """Record the process that sent a frame with a peer's ID. Up to three processes are kept."""
     if not frame.incarnation or frame.incarnation & YIELDS:
         return
     processes = peer.processes
@@ -53,8 +53,8 @@ def note(node: NodeState, peer: Peer, frame: Frame, ip: str) -> None:
 
 
 def other_process(node: NodeState, peer: Peer) -> Process | None:
-    """A process that used this ID lately from another address than the last one; None if none
-    did."""
+    """A process that has recently used this ID at another address than the latest one; None if
+    there is none."""
     latest = peer.processes[-1]
     for each in peer.processes[:-1]:
         is_recent = node.mono - each.last_seen <= node.config.cluster_node_timeout
@@ -63,11 +63,11 @@ def other_process(node: NodeState, peer: Peer) -> Process | None:
     return None
 
 
-# As one of the two.
+# Detection by one of the two processes.
 
 
 def on_own_id_in_gossip(node: NodeState, ip: str, port: int) -> None:
-    """Gossip gives this address for this node's ID: dial it, if it is new, to see what answers."""
+    """Gossip has this address for this node's ID: dial it if it is new."""
     cluster = node.cluster
     own = (cluster.myself.ip, cluster.myself.port)
     if cluster.incarnation and (ip, port) != own and (ip, port) not in cluster.own_addresses:
@@ -81,25 +81,25 @@ def _probe(node: NodeState, ip: str, port: int) -> None:
 
 
 def on_own_id(node: NodeState, link: Link, frame: Frame) -> None:
-    """A frame has this node's own ID. On a link that was dialled it shows which process is
-    there."""
+    """Handle a frame with this node's own ID. Only a frame on a dialled link proves which process
+    is at its address."""
     cluster = node.cluster
     if not frame.incarnation or not cluster.incarnation:
         return
     is_other = (frame.incarnation ^ cluster.incarnation) & ~YIELDS
     if link.peer is None:
         if is_other:
-            # Also if it is this node's address in nodes.conf: the file may be a copy.
+            # Even at this node's own address in nodes.conf, because the file may be a copy.
             _probe(node, link.remote_ip, frame.port)
     elif is_other:
         _meet_other(node, link.peer, frame.incarnation)
     elif len(cluster.own_addresses) < MAX_ADDRESSES:
         cluster.own_addresses[link.peer.ip, link.peer.port] = None
-        cluster.probe_at = 0  # it will not be asked again, so another may be
+        cluster.probe_at = 0  # this address is not probed again, so another one may be
 
 
 def _meet_other(node: NodeState, place: Peer, incarnation: int) -> None:
-    """There is another process with this ID: note it, and decide which of the two goes on."""
+    """Record another process with this ID, and decide which of the two yields."""
     cluster = node.cluster
     cluster.duplicate = Duplicate(place.ip, place.port, node.mono)
     other_yields, is_older = bool(incarnation & YIELDS), incarnation & ~YIELDS < cluster.incarnation
@@ -132,7 +132,7 @@ def _go_on(node: NodeState) -> None:
 
 
 def watch(node: NodeState) -> None:
-    """Once a second: check whether the other process still answers."""
+    """Once per second: check whether the other process still answers."""
     other = node.cluster.duplicate
     if other is None:
         return

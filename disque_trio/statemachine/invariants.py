@@ -1,6 +1,7 @@
-"""What must hold between any two inputs of one node. For tests and simulation, never in production.
+"""Invariants of one node that hold between any two inputs. For tests and simulation, never in
+production.
 
-Reads the nouns only. A broken invariant is an AssertionError that names the values.
+Only reads records. A violation raises an AssertionError with the values.
 """
 
 from collections.abc import Mapping
@@ -153,7 +154,7 @@ def _check_counts(node: NodeState) -> None:
 
 
 def _check_first_due(node: NodeState, flag: int, backlogs: Mapping[bytes, Backlog]) -> int:
-    """Returns in how many seconds jobs with this flag are due, by queue."""
+    """Returns the number of seconds in which jobs with this flag are due, summed over queues."""
     moments: dict[bytes, list[int]] = {}
     for job in node.jobs.values():
         if job.flags & flag and job.state != ACKED:
@@ -177,7 +178,7 @@ def _check_dead(node: NodeState) -> None:
 
 
 def _group(job: Job) -> bytes:
-    """Within a group the order is that of the queue."""
+    """The sort key for groups: within a group, jobs are in queue order."""
     return job.group or b""
 
 

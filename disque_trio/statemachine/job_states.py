@@ -1,9 +1,9 @@
-"""The life of a job in one node: its states, and every way from one to another. Read this first.
+"""The life of a job in one node: its states and all transitions. Read this first.
 
-A job is in a node's table from its first state to its last. Each holder has a state of its own:
-while one has queued a job the others have it active. What is not listed here does not happen:
-the tests watch each change of a state and of the table, and see that each way is gone.
-docs/design.md, "The life of a job", shows this table.
+A job is in a node's table in every state but ABSENT. Each holder has its own state of the job:
+while one has it queued, the others have it active. The table is complete: the tests observe every
+change of a state and of the job table, and check that it is listed and that every transition
+occurs. docs/design.md, "The life of a job", shows this table.
 """
 
 from typing import Final
@@ -26,14 +26,14 @@ MEANINGS: Final = {
 
 @attrs.frozen
 class Transition:
-    """A way from one state to another."""
+    """A transition from one state to another."""
 
     before: int
     after: int
     by: str
     """The function that makes the change."""
     events: str
-    """What it follows from."""
+    """The events that cause it."""
 
 
 TRANSITIONS: Final = (

@@ -1,7 +1,7 @@
-"""The last error of a job: what the last NACK with ERROR said (docs/bus.md, "Errors of jobs").
+"""The last error of a job: the text of the last NACK with ERROR (docs/bus.md, "Errors of jobs").
 
-It is in the job's extensions, so that copies and journals have it, until the job ends. The node of
-the NACK tells the other holders; of two errors the later holds, wherever they come from.
+It is part of the job's extensions, so copies and journals include it until the job ends. The node
+that receives the NACK sends it to the other holders. The later of two errors applies.
 """
 
 from typing import Final
@@ -20,12 +20,12 @@ _NOTHING: Final = Extensions()
 
 
 def note(node: NodeState, job: Job, text: bytes) -> None:
-    """A worker says why it gives the job back. `announce` is to follow."""
+    """Set the error with which a worker returns the job. The caller must call `announce` next."""
     learn(node, job, LastError(max(node.wall, job.error.at + 1), text))
 
 
 def announce(node: NodeState, job: Job) -> None:
-    """Let the other holders know, and the journal, if the NACK has not recorded the job."""
+    """Send the error to the other holders, and write it to the journal if the job is queued."""
     if job.state == QUEUED:
         journaling.renew(node, job)
     error = job.error
@@ -35,7 +35,7 @@ def announce(node: NodeState, job: Job) -> None:
 
 
 def learn(node: NodeState, job: Job, error: LastError) -> bool:
-    """Keep this error if it is later than the one that is known: is it?"""
+    """Keep this error if it is later than the current one. Returns whether it is."""
     if error.order <= job.error.order:
         return False
     known = job.extensions or _NOTHING

@@ -1,8 +1,8 @@
-"""The options of ADDJOB (original 2.2): one row each, with all that is known of it but its rule.
-Those of other commands are in `commandoptions`.
+"""The options of ADDJOB (original 2.2), one row each. Those of other commands are in
+`commandoptions`.
 
-From the rows follow the parser, the usage and the manual's table, the words that clients and the
-simulator send, the keys of scenarios, and the options and columns of the Spark sink.
+The parser, the usage, the manual's table, the words that clients and the simulator send, the keys
+of scenarios, and the options and columns of the Spark sink are derived from these rows.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,11 +23,11 @@ from disque_trio.statemachine.extensions import MAX_GROUP, NO_EXTENSIONS, Extens
 DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300
 MAX_BACKOFF: Final[Millis] = 3_600_000
-"""The default of MAXBACKOFF; BACKOFF if that is longer."""
+"""The default of MAXBACKOFF, unless BACKOFF is longer."""
 AUTO: Final = 0
 """`Options.sync` of SYNC AUTO."""
 WAYS: Final = (b"return", b"reject", b"again", b"replace")
-"""IFEXISTS: the place of each is its code (`keys.RETURN` and so on)."""
+"""The values of IFEXISTS; the index of each is its code (`keys.RETURN` and so on)."""
 _MAX_REPLICAS: Final = 65_535
 _MAX_TTL_S: Final = (1 << 32) - 1
 
@@ -40,30 +40,31 @@ class Option:
     name: str
     """The field of `Options`, the argument of the client and, but for ASYNC, the scenario key."""
     usage: str = "n"
-    """What stands for its value: `sec` and `ms` are times, `n` is another number; empty for a
+    """The placeholder of its value: `sec` and `ms` are times, `n` is another number; empty for a
     flag."""
     least: int = 0
     most: int = MAX_INTEGER
-    """The smallest and the largest value of a number, and the fewest and most bytes of a text. The
-    original takes more for RETRY and TTL, and keeps the largest that it can count."""
+    """The range of a number, or of the length of a text in bytes. For RETRY and TTL the original
+    accepts more, and reduces it to the largest value that it supports."""
     has_decimals: bool = False
-    """A time with up to three decimals, which `Options` has in milliseconds."""
+    """Is it a time with up to three decimals? `Options` has it in milliseconds."""
     error: bytes = b""
-    """What the original answers to a wrong value; empty for an option that it does not have. That
-    may be given once, where of the original's the last one counts."""
+    """The original's error for an invalid value; empty for an option that the original does not
+    have. Such an option may be given only once; if one of the original's is repeated, the last
+    applies."""
     is_repeatable: bool = False
     """May it be given several times, each with one of its values?"""
     needs: bytes = b""
-    """The option without which it means nothing. A time may not be shorter than that one's."""
+    """The option that it requires; empty for none."""
     needs_retry: bool = False
     """Is it refused with RETRY 0?"""
     extension: str = ""
-    """The field of `Extensions` in which copies of the job have it; empty for none."""
+    """The field of `Extensions` with its value; empty for none."""
     feature: str = ""
     """Clients send it only to nodes that have this feature; empty for any node."""
     default: str = ""
     meaning: str
-    """For the manual, as its default; in Markdown."""
+    """Text of the manual, in Markdown, as is `default`."""
 
     @property
     def text(self) -> str:
@@ -72,7 +73,7 @@ class Option:
 
     @property
     def is_ours(self) -> bool:
-        """Does the original not have it?"""
+        """Is it an option that the original does not have?"""
         return not self.error and self.usage != ""
 
     @property
@@ -82,12 +83,12 @@ class Option:
 
     @property
     def is_number(self) -> bool:
-        """Is its value a number, of seconds or of other things?"""
+        """Is its value a number?"""
         return self.is_time or self.usage.partition("|")[0] == "n"
 
     @property
     def is_text(self) -> bool:
-        """Is its value any bytes? Rows of traces have their CRC-32."""
+        """Is its value arbitrary bytes? Trace rows have a CRC-32 in its place."""
         return self.usage in ("key", "name", "text")
 
     @property
@@ -97,12 +98,12 @@ class Option:
 
     @property
     def shown(self) -> str:
-        """As SHOW names it among the extensions."""
+        """Its name in SHOW."""
         return self.extension.replace("_", "-")
 
     @property
     def form(self) -> str:
-        """The word with what stands for the value."""
+        """The word with the placeholder of its value."""
         return f"{self.text} {self.usage}".rstrip()
 
 
@@ -265,17 +266,17 @@ OPTIONS: Final = (
         meaning="return at once; replicas are sent without waiting for confirmation",
     ),
 )
-"""In the order of the usage, and of what clients send."""
+"""The options in the order of the usage, and of the words that clients send."""
 CARRIED: Final = [each for each in OPTIONS if each.extension]
-"""Those that copies of the job have beyond the original's record."""
+"""The options that are fields of `Extensions`."""
 OF_ONE_JOB: Final = {each.word: each for each in CARRIED if each.is_text}
-"""Those whose values may differ from job to job: GROUP and UNIQUE."""
+"""The options whose values usually differ from job to job: GROUP and UNIQUE."""
 BY_WORD: Final = {each.word: each for each in OPTIONS}
 
 
 @attrs.define
 class Options:
-    """The options of one ADDJOB; None where one is missing. RETRY and TTL in seconds."""
+    """The options of one ADDJOB; None if not given. RETRY and TTL are in seconds."""
 
     replicate: int | None = None
     sync: int | None = None
@@ -295,13 +296,13 @@ class Options:
 
     @property
     def has_ours(self) -> bool:
-        """Is there an option that the original does not have? A request without one is answered as
-        there."""
+        """Is there an option that the original does not have? Requests without one behave as in the
+        original."""
         return any(getattr(self, name) is not None for name in _OURS)
 
     def synced(self, replicas: int, default: int) -> int:
-        """How many of the nodes that are to hold the job have confirmed it when ADDJOB is answered.
-        `default` is `default-sync`."""
+        """How many nodes must confirm the job before ADDJOB replies. `default` is
+        `default-sync`."""
         wanted = 0 if self.is_async else self.sync or default
         if not wanted and self.sync == AUTO:
             wanted = replicas // 2 + 1
@@ -314,8 +315,8 @@ class Options:
 
     @property
     def retry_s(self) -> int:
-        """RETRY, or its default. Without an option of ours it is within what original holders can
-        count (original, defect 3)."""
+        """RETRY in seconds, or its default. Without an option of ours, it is limited to the longest
+        period that original nodes support (original, defect 3)."""
         if self.retry is None:
             return min(max(self.ttl // 10, 1), MAX_DEFAULT_RETRY_S)
         return min(self.retry, self.longest_s)
@@ -334,12 +335,12 @@ class Options:
 
     @property
     def extensions(self) -> Extensions | None:
-        """What a job with these options has beyond the original's record; None if nothing."""
+        """The extensions of a job with these options; None for a plain job."""
         extensions = Extensions(**self.carried)
         return None if extensions == NO_EXTENSIONS else extensions
 
     def check(self) -> None:
-        """Refuse options that contradict each other. Raises CommandError."""
+        """Raise CommandError if options contradict each other."""
         if self.retry is not None and self.retry > LONGEST_PERIOD_S and self.has_ours:
             raise CommandError(b"ERR RETRY must be at most %d seconds" % LONGEST_PERIOD_S)
         if self.sync is not None:
@@ -382,14 +383,14 @@ _NEEDING: Final = [each for each in OPTIONS if each.needs]
 
 
 def decimals(time: float) -> str:
-    """Seconds with the three decimals that a node reads; without any that are 0, as originals need
-    it."""
+    """Seconds with three decimals; without decimals if they are all 0, as original nodes
+    require."""
     return f"{time:.3f}".removesuffix(".000")
 
 
 def option_values(values: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
-    """The options that have a value, by their names; times in seconds. With PRIORITY 0 beside
-    decimals and long times, which a node takes only beside an option of ours."""
+    """The options with values, from values by option name; times are in seconds. Adds PRIORITY 0 to
+    decimals and long periods, which a node accepts only with an option of ours."""
     delay, retry = values.get("delay") or 0, values.get("retry") or 0
     is_plain = float(delay).is_integer() and max(delay, retry) <= ORIGINAL_PERIOD_S
     for option in OPTIONS:
@@ -401,7 +402,7 @@ def option_values(values: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
 
 
 def words(values: Mapping[str, Any]) -> list[Any]:
-    """The words of `option_values`; values of other kinds than times are as they are."""
+    """The words of `option_values`. Only times are formatted; other values are unchanged."""
     return in_words(option_values(values))
 
 

@@ -1,7 +1,8 @@
-"""The table of a node's jobs: a dictionary, and a chain through it in the order in which they came.
+"""The table of a node's jobs: a dictionary, and a linked list in order of insertion.
 
-The chain serves walks over all jobs, a few at a time, while jobs come and go: an iteration over a
-dictionary cannot be resumed after a change, and a copy of a million ids takes too long.
+The linked list supports walks over all jobs in steps, while jobs are added and dropped: an
+iteration over a dictionary cannot be resumed after a change, and copying a million ids takes too
+long.
 
 Owns `Job.before` and `Job.after`.
 """
@@ -11,7 +12,7 @@ from disque_trio.statemachine.job import Job
 
 
 class JobTable:
-    """Changes the dictionary of jobs, which nothing else may change."""
+    """The only writer of the dictionary of jobs."""
 
     __slots__ = ("_by_id", "_first", "_last", "_walks")
 
@@ -20,10 +21,10 @@ class JobTable:
         self._first: Job | None = None
         self._last: Job | None = None
         self._walks: list[Walk] = []
-        """Those under way."""
+        """Walks that have not ended."""
 
     def put(self, job: Job) -> None:
-        """Take in a job that is not here."""
+        """Add a job that is not in the table."""
         self._by_id[job.id] = job
         last = self._last
         if last is None:
@@ -34,13 +35,12 @@ class JobTable:
         self._last = job
 
     def shrink(self) -> None:
-        """Free the memory of an empty dictionary, which it keeps when entries are removed one by
-        one."""
+        """Free the memory that an empty dictionary keeps after entries were removed one by one."""
         if not self._by_id:
             self._by_id.clear()
 
     def drop(self, job: Job) -> None:
-        """Let a job go."""
+        """Remove a job."""
         del self._by_id[job.id]
         if self._walks:
             for walk in [walk for walk in self._walks if walk.next is job or walk.last is job]:
@@ -57,7 +57,7 @@ class JobTable:
         job.before = job.after = None
 
     def walk(self) -> "Walk":
-        """Begin to look at every job."""
+        """Begin a walk over all jobs."""
         walk = Walk(self._walks, self._first, self._last)
         if not walk.is_over:
             self._walks.append(walk)
@@ -65,10 +65,11 @@ class JobTable:
 
 
 class Walk:
-    """The jobs that were there when it began, in their order, without those dropped meanwhile.
+    """An iterator over the jobs that exist when it begins, in order, without those dropped
+    meanwhile.
 
-    An iterator that may be paused while jobs come and go. One that is not run to its end must be
-    ended with `end`: for each dropped job the table checks whether it is the `next` or the `last`
+    It may be paused while jobs are added and dropped. A walk that does not run to its end must be
+    ended with `end`: for each dropped job, the table checks whether it is the `next` or the `last`
     of a walk.
     """
 
@@ -81,7 +82,7 @@ class Walk:
 
     @property
     def is_over(self) -> bool:
-        """Has it come to its end?"""
+        """Has the walk ended?"""
         return self.next is None
 
     def __iter__(self) -> "Walk":
@@ -95,22 +96,21 @@ class Walk:
         return job
 
     def pass_by(self, job: Job) -> None:
-        """This job, the walk's next or last one, is about to be dropped."""
+        """Skip this job, the walk's next or last one, which is about to be dropped."""
         if job is self.next:
             self._step(job)
         if job is self.last:
             self.last = job.before
 
     def go_on(self, job: Job | None) -> None:
-        """Those before this job, which comes later in the walk, have been looked at; with None, all
-        have."""
+        """Continue with this job, which is later in the walk; None ends the walk."""
         if job is None:
             self.end()
         else:
             self.next = job
 
     def end(self) -> None:
-        """The rest is not needed."""
+        """End the walk."""
         if self.next is not None:
             self.next = None
             self._all.remove(self)

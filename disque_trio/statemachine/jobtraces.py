@@ -1,8 +1,9 @@
-"""Traces of single jobs: which jobs are chosen, and what is kept of them. `trace` writes it all.
+"""Traces of single jobs: which jobs are traced, and the rows that are kept. `trace` is the only
+writer.
 
-A job is chosen by 18 of the random bits of its id, so all nodes choose the same ones without a
-word; a node that chooses more of them chooses those of all others too. This is consistent
-probability sampling. Others are chosen by hand, by their queue, or because they get into trouble.
+Jobs are sampled by 18 of the random bits of their ids, so all nodes select the same jobs without
+communication, and a node with a higher rate selects a superset (consistent probability sampling).
+Other jobs are traced by command, by queue, or after trouble.
 """
 
 import enum
@@ -15,15 +16,16 @@ from disque_trio.statemachine.pattern import matches
 
 BITS: Final = 18
 MOST: Final = 1 << BITS
-"""The smallest sample: one job of so many."""
+"""The lowest rate of sampling: one in this many jobs."""
 ROWS_MOST: Final = 400
 FIRST_KEPT: Final = 100
-"""Of a job with more rows these stay, and the newest."""
+"""If a job has more rows than `ROWS_MOST`, this many of the first rows are kept, and the newest."""
 BYTES_MOST: Final = 16 << 20
 ROW_BYTES: Final = 400
-"""Of a row without its detail, as measured."""
+"""The size of a row without its detail, as measured."""
 TROUBLES_A_SECOND: Final = 16
-"""How many jobs in trouble begin to be traced each second: a worker that dies may leave many."""
+"""The maximum number of jobs per second that begin to be traced because of trouble: a worker that
+dies may leave many."""
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _NONE: Final = bytes(256)
 _ALL: Final = b"\1" * 256
@@ -43,7 +45,7 @@ class Entry:
     """One row of a job's trace, as in `tracing.rows`."""
 
     number: int
-    """From 1, for each job."""
+    """The number of the row, from 1 for each job."""
     time: int
     """By the node's wall clock, in Unix microseconds."""
     mono: Millis
@@ -56,27 +58,27 @@ class Entry:
 
 @attrs.define(eq=False, weakref_slot=False)
 class JobTrace:
-    """What is kept of one job. It may not have come to this node yet."""
+    """The trace of one job, which may not have arrived at this node yet."""
 
     reason: Reason
     queue: bytes = b""
     until: Millis = FOREVER
-    """When it ends, on the monotonic clock."""
+    """When the trace ends, on the monotonic clock."""
     rows: list[Entry] = attrs.Factory(list)
     last: int = 0
-    """The number of its last row. Those that are not in `rows` were left out."""
+    """The number of its last row. Rows that are not in `rows` were omitted."""
     size: int = ROW_BYTES
 
     def begin(self, queue: bytes) -> None:
-        """The job is here, and of this queue."""
+        """Set the job's queue, when the job arrives here."""
         self.queue = queue
 
     def end_at(self, until: Millis) -> None:
-        """Trace it up to this moment."""
+        """Set the end of the trace."""
         self.until = until
 
     def add(self, row: Entry) -> int:
-        """Add a row, at the cost of older ones. Returns the bytes that it takes."""
+        """Add a row, which may replace an older one. Returns the change in size, in bytes."""
         weight = ROW_BYTES + len(row.detail)
         if len(self.rows) >= ROWS_MOST:
             weight -= ROW_BYTES + len(self.rows.pop(FIRST_KEPT).detail)
@@ -88,33 +90,33 @@ class JobTrace:
 
 @attrs.define(eq=False, weakref_slot=False)
 class JobTraces:
-    """All that are kept."""
+    """All traces of the node."""
 
     is_on: bool = False
-    """May there be anything to write? Everything else is looked at only then."""
+    """May there be anything to trace? If not, no other field is checked."""
     sample: int = 0
-    """One job of so many is chosen; 0 is none, and none that is in trouble."""
+    """One in this many jobs is traced; 0 is none, and none in trouble."""
     first: bytes = _NONE
-    """By the first random character of an id: 1 if a job with it may be chosen."""
+    """Indexed by the first random character of an id: 1 if a job with it may be traced."""
     queues: dict[bytes, int] = attrs.Factory(dict)
-    """One job of so many of the queues that match."""
+    """By glob pattern: one in this many jobs of the matching queues is traced."""
     jobs: dict[JobId, JobTrace] = attrs.Factory(dict)
-    """The one that began first first."""
+    """The traces, the oldest first."""
     ended: dict[JobId, JobTrace] = attrs.Factory(dict)
-    """Those of `jobs` that are not at this node: they go first."""
+    """The traces of `jobs` that are not at this node; they are dropped first."""
     size: int = 0
-    """Bytes, estimated."""
+    """The estimated size, in bytes."""
     second: Millis = 0
     troubles: int = 0
-    """How many jobs in trouble began to be traced in that second."""
+    """How many jobs got into trouble in that second."""
 
     def set_sample(self, sample: int) -> None:
-        """`trace-sample` is this from now on; for jobs that come."""
+        """Apply a new `trace-sample`, for jobs that arrive from now on."""
         self.sample = sample
         self._review()
 
     def set_queue(self, glob: bytes, rate: int) -> None:
-        """Choose one job of so many of these queues too; 0 is none any more."""
+        """Also trace one in `rate` jobs of the queues that match; 0 removes the pattern."""
         if rate:
             self.queues[glob] = rate
         else:
@@ -126,7 +128,7 @@ class JobTraces:
         self.is_on = bool(self.sample or self.queues or self.jobs)
 
     def choice(self, job_id: JobId, queue: bytes | None) -> Reason | None:
-        """Is a job that comes to be traced, and why? To be asked if `first` says that it may be."""
+        """Why a new job is traced, or None. Only called if `first` allows it."""
         drawn = draw(job_id)
         if drawn < 0:
             return None
@@ -138,7 +140,7 @@ class JobTraces:
         return None
 
     def may_trouble(self, now: Millis) -> bool:
-        """May one more job in trouble begin to be traced? It is counted."""
+        """May one more job in trouble begin to be traced? Counts the job."""
         second = now // 1000
         if second != self.second:
             self.second, self.troubles = second, 0
@@ -146,7 +148,7 @@ class JobTraces:
         return self.troubles <= TROUBLES_A_SECOND
 
     def open(self, job_id: JobId, reason: Reason) -> JobTrace:
-        """Its trace, new or not. A new one may cost others theirs."""
+        """The job's trace, existing or new. A new one may replace others."""
         found = self.jobs.get(job_id)
         if found is None:
             self._make_room(ROW_BYTES)
@@ -157,12 +159,12 @@ class JobTraces:
         return found
 
     def end(self, job_id: JobId) -> None:
-        """The job is not here, or not any more. Its last row may have cost it its own trace."""
+        """Mark the trace of a job that is not at this node, if it still exists."""
         if job_id in self.jobs:
             self.ended[job_id] = self.jobs[job_id]
 
     def put(self, kept: JobTrace, row: Entry) -> None:
-        """Add a row, at the cost of other jobs; if there are none, of this one."""
+        """Add a row. If there is no room, traces of other jobs are dropped, or else this one."""
         self.size += kept.add(row)
         self._make_room(0)
 
@@ -174,20 +176,20 @@ class JobTraces:
 
 
 def sampling(sample: int) -> JobTraces:
-    """None yet, with this `trace-sample`."""
+    """No traces yet, with this `trace-sample`."""
     traces = JobTraces()
     traces.set_sample(sample)
     return traces
 
 
 def is_chosen(job_id: bytes, sample: int) -> bool:
-    """Is this job one of those that are chosen, of so many one? Nothing else than an id is."""
+    """Is this job in a sample of one in `sample` jobs? False for anything that is not an id."""
     return len(job_id) > 13 and 0 <= draw(job_id) < MOST // sample
 
 
 def draw(job_id: JobId) -> int:
-    """A number below `MOST`, the same on all nodes; negative for most ids that are not of this
-    form."""
+    """A number below `MOST` from an id's random bits, the same on all nodes; negative for most ids
+    of another form."""
     digit = _ALPHABET.find
     return (digit(job_id[11]) << 12) + (digit(job_id[12]) << 6) + digit(job_id[13])
 

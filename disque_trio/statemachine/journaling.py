@@ -108,7 +108,7 @@ def described(record: DeleteJob) -> tuple[str, str]:
 
 
 def record(node: NodeState, *, on: bool) -> None:
-    """Set whether there is a journal from now on."""
+    """Set whether there is a journal."""
     node.is_recording = on
     record_queues(node, on=False)
 
@@ -121,7 +121,7 @@ def record_queues(node: NodeState, *, on: bool) -> None:
 
 
 def moved(node: NodeState, job: Job) -> None:
-    """The job has entered or left a queue, and queues are recorded."""
+    """Record that the job has entered or left a queue, if queues are recorded."""
     if not node.is_recording_queues:
         return
     if node.is_stopping or job.state == QUEUED:
@@ -131,28 +131,28 @@ def moved(node: NodeState, job: Job) -> None:
 
 
 def handed_out(node: NodeState, jobs: Iterable[Job]) -> None:
-    """The same for jobs that were in a queue. At-most-once jobs are deleted when they leave."""
+    """Record that these jobs have left a queue. Excludes at-most-once jobs, which `delivered`
+    deletes."""
     for job in jobs:
         if job.retry:
             moved(node, job)
 
 
 def queued(node: NodeState, job: Job) -> None:
-    """The job has entered a queue, after its first time. An at-most-once job is recorded even if
-    queues are not: after a restart it must not be mistaken for one that still waits for its
-    delay."""
+    """Record that the job has entered a queue again. An at-most-once job is recorded even if queues
+    are not: after a restart, it must not count as one that still waits for its delay."""
     if node.is_recording_queues or (node.is_recording and not job.retry):
         renew(node, job)
 
 
 def hold(node: NodeState, job: Job) -> None:
-    """This node holds the job in its current state."""
+    """Record the job in its current state."""
     if node.is_recording and has_record(node, job):
         node.out.records.append(LoadJob(stored(node, job)))
 
 
 def renew(node: NodeState, job: Job) -> None:
-    """The same, replacing the record of this job that was just created, if there is one."""
+    """As `hold`, replacing the record of this job that was just created, if there is one."""
     _take_back(node, job)
     hold(node, job)
 
@@ -167,22 +167,22 @@ def _take_back(node: NodeState, job: Job) -> None:
 
 
 def delivered(node: NodeState, job: Job) -> None:
-    """The job is delivered, or sent to another node. An at-most-once job is deleted: it must never
-    be redelivered."""
+    """Record a delivery, or that the job is sent to another node. An at-most-once job is deleted,
+    because it must never be redelivered."""
     if not job.retry and node.is_recording:
         node.out.records.append(DeleteJob(job.id))
 
 
 def drop(node: NodeState, job: Job) -> None:
-    """This node no longer holds the job."""
+    """Record that this node no longer holds the job."""
     if node.is_recording and has_record(node, job):
         _take_back(node, job)
         node.out.records.append(DeleteJob(job.id))
 
 
 def keep(node: NodeState, kept: Kept) -> None:
-    """The job is gone, and its key stays reserved: the record is an acknowledged job without
-    holders, which expires when the key is freed."""
+    """Record that the job is gone and its key stays reserved: the record is an acknowledged job
+    without holders, which expires when the key is freed."""
     if node.is_recording and node.keeps_extensions:
         node.out.records.append(LoadJob(stored_key(node, kept)))
 
@@ -196,19 +196,19 @@ def kept_keys(node: NodeState) -> Iterable[LoadJob]:
 
 
 def release(node: NodeState, kept: Kept) -> None:
-    """The key is free."""
+    """Record that the key is free."""
     if node.is_recording and node.keeps_extensions:
         node.out.records.append(DeleteJob(kept.id))
 
 
 def keep_result(node: NodeState, kept: KeptResult) -> None:
-    """This node keeps this result. Nothing is written when it expires."""
+    """Record a kept result. Its expiry is not recorded."""
     if node.is_recording and node.keeps_extensions:
         node.out.records.append(_stored_result(node, kept))
 
 
 def delete_result(node: NodeState, kept: KeptResult) -> None:
-    """This node drops it before it expires."""
+    """Record that the result is dropped before it expires."""
     if node.is_recording and node.keeps_extensions:
         node.out.records.append(StoredResult(kept.id, kept.queue, kept.at, 0, b""))
 
@@ -227,7 +227,7 @@ def _stored_result(node: NodeState, kept: KeptResult) -> StoredResult:
 
 
 def unwrite(node: NodeState) -> None:
-    """Drop the records since the last `take`: they came from the journal."""
+    """Drop the records since the last `take`, which are in the journal already."""
     node.out.records.clear()
 
 
@@ -312,7 +312,7 @@ def _due(node: NodeState, job: Job) -> Millis:
         return 1
     left = job.requeue_at - node.mono
     if job.flags & BCAST_QUEUED and not was_given_back:
-        # That is the end of the period that follows.
+        # `requeue_at` is the end of the period that follows the delay.
         left -= job.retry
     return max(node.wall + left, 1)
 

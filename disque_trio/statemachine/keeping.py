@@ -1,12 +1,12 @@
-"""The keeper of a limited queue: it grants leases and tokens to nodes (decision 136). So does that
-of a group, if its queue has limits of groups (decision 161).
+"""The keeper of a limited queue, which grants leases and tokens to nodes (decision 136). Each group
+of a queue with limits of groups has a keeper, too (decision 161).
 
-Each node that delivers jobs of the queue reports what it uses and wants, and is granted a number of
-leases that it may have given, and tokens of the rate. The keeper polls all nodes while the queue is
-in use. With the answer a node leaves its part of the limits, one of as many as there are nodes, to
-this keeper, and to no other until that has expired. So the parts of all keepers, if there are
-several, are never more than the whole, whichever nodes can reach each other. A keeper of loose
-limits also grants the parts of nodes that it cannot reach, and does not count what those have.
+Each node that delivers jobs of the queue reports its use and demand. The keeper grants it a maximum
+number of simultaneous leases, and tokens of the rate. The keeper polls all nodes while the queue is
+in use. By its answer, a node assigns its part of the limits (1/n of n nodes) to this keeper, and to
+no other until the assignment expires. So even if a partition causes several keepers, their parts
+never exceed the whole. A keeper of loose limits also grants the parts of nodes that it cannot
+reach, and ignores their leases.
 
 Owns the fields of `Share`, and those of `Limit` about the keeper.
 """
@@ -27,26 +27,30 @@ from disque_trio.statemachine.state import NodeState
 RENEW: Final[Millis] = 500
 """How often the keeper polls, and nodes report."""
 AGAIN: Final[Millis] = 250
-"""How often a node repeats what it wants."""
+"""How often a node repeats a report with unmet demand."""
 NEWS: Final[Millis] = 20
-"""The same if it wants more than it has asked for."""
+"""How often a node reports if its demand grows."""
 UNANSWERED: Final[Millis] = 500
-"""How long the answer to the last report is awaited before the next one, which voids it."""
+"""How long a node waits for the answer to a report before it sends the next one, which voids the
+answer."""
 FRESH: Final[Millis] = 1000
-"""How long a report says what a node uses, for a keeper that has been left more."""
+"""How long a report counts as current, for a keeper that gained parts."""
 VOTE: Final[Millis] = 2000
-"""How long a node's part is granted, from the poll; less than `limiting.PROMISE`."""
+"""How long the keeper counts a node's part as assigned, from the poll; less than
+`limiting.PROMISE`."""
 HOLD: Final[Millis] = limiting.SLOTS_VALID * 5 // 4
-"""How long a grant may be used after the report that it answers has come; clocks differ."""
+"""How long the keeper counts a grant as used, from the report that it answers; longer than it is
+valid, because clocks differ."""
 ANSWERS_WITHIN: Final[Millis] = 100
-"""How long the parts of other nodes are awaited before the bucket is filled."""
+"""How long a new keeper waits for the parts of other nodes before it fills the bucket."""
 AT_ONCE: Final[Millis] = 50
-"""The tokens of this time may be spent at once besides BURST: timers are not more exact."""
+"""The tokens of this time may be spent at once in addition to BURST, because timers are not more
+precise."""
 
 
 def admits(node: NodeState, queue: Queue, limit: Limit, count: int) -> int:
-    """How many of so many jobs of the queue may be delivered here now. If it is less, more are
-    asked for."""
+    """How many of `count` jobs of the queue may be delivered here now. If fewer, requests more
+    leases or tokens from the keeper."""
     if not limit.setting.is_of_queue or not queue.length:
         return count
     able = limiting.allowed(node, limit)
@@ -58,8 +62,9 @@ def admits(node: NodeState, queue: Queue, limit: Limit, count: int) -> int:
 
 
 def opens(node: NodeState, queue: Queue, limit: Limit) -> bool:
-    """May a job of the queue be delivered here now? If its groups have limits, the next one may:
-    groups that have used up theirs, or for which there is no place, are parked until then."""
+    """May a job of the queue be delivered here now? If its groups have limits, the queue's next job
+    then has a group that may. Groups that have reached a limit, or that have no place in the table,
+    are parked."""
     if not admits(node, queue, limit, 1):
         return False
     if not limit.setting.is_of_groups:
@@ -87,14 +92,14 @@ def opens(node: NodeState, queue: Queue, limit: Limit) -> bool:
 
 
 def _is_granted(node: NodeState, limit: Limit) -> bool:
-    """Ask for leases or tokens of a group. Are there some at once?"""
+    """Request leases or tokens for a group. Returns whether some are granted at once."""
     limiting.want(node, limit)
     _ask(node, limit)
     return limiting.allowed(node, limit) > 0
 
 
 def spend(node: NodeState, limit: Limit, job: Job) -> None:
-    """The job of this queue is delivered."""
+    """Spend a lease or token for a delivered job of this queue."""
     limiting.spend(limit, (job,))
     if limit.setting.is_of_groups and (group := job.group) is not None:
         of_group = limiting.of_group(node, limit.name, group)
@@ -104,7 +109,7 @@ def spend(node: NodeState, limit: Limit, job: Job) -> None:
 
 
 def settle(node: NodeState) -> None:
-    """End of a batch: serve clients that wait for leases, of which some may have ended."""
+    """End of a batch: serve clients that wait for leases, because some may have ended."""
     if node.freed:
         _settle_groups(node)
     for limit in list(node.short.values()):
@@ -132,14 +137,14 @@ def _settle_groups(node: NodeState) -> None:
 
 
 def parts(node: NodeState, limit: Limit) -> int:
-    """How many nodes' parts of the limits this node grants; 0 if it is not the keeper."""
+    """How many nodes have assigned their parts to this node; 0 if it is not the keeper."""
     if not limit.gained_at:
         return 0
     return _votes(node, limit)
 
 
 def _give_up(node: NodeState, limit: Limit) -> None:
-    """Another node waits for leases that have ended here."""
+    """Return leases that have ended here, because another node waits for them."""
     keeper = limiting.keeper(node, limit)
     if keeper == node.cluster.myself.id:
         _keep(node, limit)
@@ -151,7 +156,7 @@ def _give_up(node: NodeState, limit: Limit) -> None:
 
 
 def _ask(node: NodeState, limit: Limit) -> None:
-    """Clients could get more jobs than may be delivered."""
+    """Request more leases or tokens: clients could get more jobs than may be delivered."""
     keeper = limiting.keeper(node, limit)
     if keeper == node.cluster.myself.id:
         _keep(node, limit)
@@ -184,12 +189,12 @@ def _report(
         limit.name, limit.number, poll, used, slots, wanted, _longest(node, limit),
         int(has_moved), limit.group,
     )  # fmt: skip
-    # The one that may grant, and the one that is to be the next.
+    # The current keeper, and the one to which this node's part is assigned.
     send.to_ids(node, dict.fromkeys((keeper, limit.promised_to)), message)
 
 
 def on_limitpoll(node: NodeState, sender: Peer, message: LimitPoll) -> None:
-    """The sender keeps the limits of the queue."""
+    """Handle LIMITPOLL of a keeper: assign this node's part to it, if that is possible now."""
     limit = limiting.of_group(node, message.queue, message.group)
     if limit is None:
         return
@@ -208,8 +213,8 @@ def on_limitpoll(node: NodeState, sender: Peer, message: LimitPoll) -> None:
 
 
 def on_limitgrant(node: NodeState, sender: Peer, message: LimitGrant) -> None:
-    """The keeper has answered. The leases of older answers are void: more than was reported since
-    is not used. The tokens are not, because no other node gets them."""
+    """Handle LIMITGRANT of the keeper. The leases of an answer to an older report are void, because
+    this node has reported other figures since. The tokens are not: no other node gets them."""
     name = message.queue
     limit = node.group_limits.get((name, message.group)) if message.group else node.limits.get(name)
     if limit is None or sender.id != limit.promised_to:
@@ -223,7 +228,7 @@ def on_limitgrant(node: NodeState, sender: Peer, message: LimitGrant) -> None:
 
 
 def on_limitreport(node: NodeState, sender: Peer, message: LimitReport) -> None:
-    """A node reports what it uses: it takes this one for the keeper, or has been polled."""
+    """Handle LIMITREPORT: the sender considers this node the keeper, or was polled."""
     limit = limiting.of_group(node, message.queue, message.group)
     if limit is None:
         return
@@ -251,7 +256,7 @@ def on_limitreport(node: NodeState, sender: Peer, message: LimitReport) -> None:
 
 
 def _keep(node: NodeState, limit: Limit) -> None:
-    """Grant what is wanted, as far as the limits allow."""
+    """Act as the keeper: poll nodes, and grant what they want within the limits."""
     _begin(node, limit)
     votes = _votes(node, limit)
     if limit.setting.is_loose and votes:
@@ -263,7 +268,7 @@ def _keep(node: NodeState, limit: Limit) -> None:
 
 
 def _begin(node: NodeState, limit: Limit) -> None:
-    """Become the keeper, and poll the nodes if it is time."""
+    """Become the keeper, and poll the nodes if that is due."""
     if not limit.gained_at:
         limit.part = 0
         limit.level, limit.level_at = 0.0, _filling_since(node, limit)
@@ -279,9 +284,9 @@ def _begin(node: NodeState, limit: Limit) -> None:
 
 
 def _filling_since(node: NodeState, limit: Limit) -> Millis:
-    """Since when no tokens have been granted, but by this node. It forgets a group whose bucket is
-    full. Another node may have been the keeper until this one had its links to all, and until
-    those that cannot be reached were failed."""
+    """The time since when no other node can have granted tokens. For a queue, it is now; a group
+    may have been dropped here because its bucket was full. Another node may have been the keeper
+    until this one had links to all nodes, and until unreachable ones had failed."""
     of_queue = node.limits.get(limit.name)
     if not limit.group or of_queue is None:
         return node.mono
@@ -297,12 +302,12 @@ def _filling_since(node: NodeState, limit: Limit) -> Millis:
 
 
 def _failed_by(node: NodeState, peer: Peer) -> Millis:
-    """By when all who are on this side have failed a node."""
+    """By when all nodes on this side of a partition have marked the node as failed."""
     return peer.pong_received + 2 * node.config.cluster_node_timeout
 
 
 def _gain(node: NodeState, limit: Limit) -> None:
-    """Another keeper may have granted the part of a node that is left to this one now."""
+    """This keeper has gained a node's part, which another keeper may have granted before."""
     limit.gained_at = max(node.mono, 1)
     if limit.is_complete or not limit.part:
         limit.ceiling = limit.part
@@ -310,13 +315,13 @@ def _gain(node: NodeState, limit: Limit) -> None:
 
 
 def _step_down(limit: Limit) -> None:
-    """Another node is the keeper."""
+    """Stop being the keeper."""
     limit.gained_at = limit.part = 0
     limit.shares.clear()
 
 
 def _review_own(node: NodeState, limit: Limit) -> None:
-    """What this node uses and wants itself."""
+    """Update this node's own use and demand."""
     share = limit.shares.get(node.cluster.myself.id)
     if share is None:
         share = limit.shares[node.cluster.myself.id] = Share()
@@ -330,7 +335,7 @@ def _review_own(node: NodeState, limit: Limit) -> None:
 
 
 def _votes(node: NodeState, limit: Limit) -> int:
-    """How many nodes leave their part of the limits to this one."""
+    """How many nodes have assigned their part to this keeper."""
     myself = node.cluster.myself.id
     has_moved = limit.promised_to != myself
     if limiting.vote(node, limit, myself) and has_moved:
@@ -340,7 +345,7 @@ def _votes(node: NodeState, limit: Limit) -> int:
 
 
 def _note_complete(node: NodeState, limit: Limit) -> None:
-    """Does this node know of all that others may have granted?"""
+    """Update whether reports cover everything that other keepers may have granted."""
     if limit.is_complete:
         return
     using = [share.used for id, share in limit.shares.items() if _is_left(node, limit, id)]
@@ -357,8 +362,8 @@ def _note_complete(node: NodeState, limit: Limit) -> None:
 
 
 def _is_long_gone(node: NodeState, limit: Limit, peer: Peer) -> bool:
-    """Of a group, whose use is often forgotten: has all expired that the node may have had before
-    it became unreachable?"""
+    """For a group: has everything expired that the node may have had before it became unreachable?
+    Records of groups are often dropped, so there may be no report."""
     if not limit.group or (peer.is_connected and not peer.flags & UNREACHABLE):
         return False
     if peer is node.cluster.myself:
@@ -367,7 +372,7 @@ def _is_long_gone(node: NodeState, limit: Limit, peer: Peer) -> bool:
 
 
 def _is_left(node: NodeState, limit: Limit, id: NodeId) -> bool:
-    """Does that node leave its part to this one?"""
+    """Has that node assigned its part to this keeper?"""
     if id == node.cluster.myself.id:
         return limit.promised_to == id and node.mono < limit.promised_until
     return node.mono < limit.shares[id].voted_until
@@ -378,7 +383,7 @@ def _known(node: NodeState) -> list[Peer]:
 
 
 def _counts(node: NodeState, limit: Limit, id: NodeId) -> bool:
-    """Does it count what that node may have? With loose limits only if it can be reached."""
+    """Do the leases of that node count? With loose limits, only if it can be reached."""
     if not limit.setting.is_loose or id == node.cluster.myself.id:
         return True
     peer = node.cluster.nodes.get(id)
@@ -386,9 +391,8 @@ def _counts(node: NodeState, limit: Limit, id: NodeId) -> bool:
 
 
 def _longest(node: NodeState, limit: Limit) -> Millis:
-    """The longest RETRY of jobs that may be leased elsewhere, as far as is known: a node that has
-    delivered none takes those that it has queued for alike. If none of a group is known, those of
-    the queue are."""
+    """The longest known RETRY of jobs that may be leased at other nodes. A node that has delivered
+    none uses its next queued job. Without a value for a group, that of the queue applies."""
     queue, of_queue = node.queues.get(limit.name), node.limits.get(limit.name)
     if queue is None:
         oldest = None
@@ -399,8 +403,8 @@ def _longest(node: NodeState, limit: Limit) -> Millis:
 
 
 def _fill(node: NodeState, limit: Limit, votes: int) -> None:
-    """Put the tokens of the time since the last call into the bucket: the part of the nodes that
-    are left to this one."""
+    """Add the tokens of the time since the last call to the bucket: the parts of the nodes that
+    have assigned theirs to this keeper."""
     setting, known = limit.setting, node.cluster.size
     if not setting.rate or (votes < known and node.mono < limit.woken_at + ANSWERS_WITHIN):
         return
@@ -412,8 +416,8 @@ def _fill(node: NodeState, limit: Limit, votes: int) -> None:
 
 
 def _part(node: NodeState, limit: Limit, votes: int) -> int:
-    """How many leases the nodes may have that are left to this one. At most one keeper has more
-    than half of them; it rounds up."""
+    """How many leases this keeper may grant in total: the parts of `votes` nodes. A keeper with
+    more than half of the parts rounds up; there is at most one."""
     most, known = limit.setting.concurrency, node.cluster.size
     part = most * min(votes, known)
     part = -(-part // known) if 2 * votes > known else part // known
@@ -428,7 +432,7 @@ def _held(node: NodeState, share: Share) -> int:
 
 
 def _free(node: NodeState, limit: Limit, votes: int) -> int:
-    """How many more leases may be granted; less than 0 if there are too many."""
+    """How many more leases may be granted; negative if there are too many."""
     everywhere = here = 0
     for id, share in limit.shares.items():
         held = _held(node, share)
@@ -439,7 +443,7 @@ def _free(node: NodeState, limit: Limit, votes: int) -> int:
 
 
 def _grant_all(node: NodeState, limit: Limit, votes: int) -> None:
-    """Give each node that wants something an equal part of what there is, in turn."""
+    """Grant each node with demand an equal part of the free leases and tokens, in turn."""
     setting = limit.setting
     asking = [
         id for id, share in limit.shares.items() if share.wanted and _is_left(node, limit, id)
@@ -476,15 +480,16 @@ def _grant_all(node: NodeState, limit: Limit, votes: int) -> None:
 
 
 def _lacked(limit: Limit, share: Share) -> int:
-    """How many more leases a node needs. If the rate is limited, too, it may have enough of them,
-    and want tokens."""
+    """How many more leases a node needs. If there is also a rate, it may have enough leases, and
+    need tokens."""
     if limit.setting.rate:
         return max(share.used + share.wanted - share.slots, 0)
     return share.wanted
 
 
 def _yield(node: NodeState, limit: Limit) -> None:
-    """Others want leases, or there are too many: use no more than a fair part from now on."""
+    """Reduce this node's own leases to its fair part, because other nodes want some, or there are
+    too many."""
     myself = node.cluster.myself.id
     share = limit.shares[myself]
     if share.slots > limit.fair and _is_left(node, limit, myself):
@@ -493,8 +498,8 @@ def _yield(node: NodeState, limit: Limit) -> None:
 
 
 def _grant(node: NodeState, limit: Limit, id: NodeId, tokens: int) -> None:
-    """Answer the last report of a node. It is asked to keep no more than its fair part if others
-    want leases: that counts once it reports so."""
+    """Answer the last report of a node. If others want leases, the grant is at most its fair part;
+    the reduction counts only after the node has reported it."""
     share = limit.shares[id]
     slots = share.slots if limit.fair < 0 else min(share.slots, limit.fair)
     if id == node.cluster.myself.id:
@@ -509,7 +514,7 @@ def _grant(node: NodeState, limit: Limit, id: NodeId, tokens: int) -> None:
 
 
 def on_due(node: NodeState, limit: Limit) -> None:
-    """Report, poll, and grant the tokens that have come."""
+    """The timer: report, poll, and grant new tokens."""
     if not limit.setting.is_of_queue or (limit.group and _is_idle(node, limit)):
         return
     limiting.answered(node, limit)
@@ -522,7 +527,8 @@ def on_due(node: NodeState, limit: Limit) -> None:
 
 
 def _is_idle(node: NodeState, limit: Limit) -> bool:
-    """Is the group out of use? It is forgotten once there is nothing left to know of it."""
+    """Is the group unused? Its record is dropped when all grants have expired and its bucket is
+    full."""
     if _is_used_here(node, limit):
         return False
     limiting.unpark(node, limit)
@@ -552,7 +558,7 @@ def _is_in_use(node: NodeState, limit: Limit) -> bool:
 
 
 def _arm(node: NodeState, limit: Limit) -> None:
-    """Set the timer, while the queue is in use."""
+    """Set the timer, if the queue or group is in use."""
     due: list[Millis] = []
     if _is_used_here(node, limit):
         due.append(_next_report(node, limit))
@@ -561,7 +567,7 @@ def _arm(node: NodeState, limit: Limit) -> None:
         if limit.setting.rate and any(
             each.wanted
             and (not limit.setting.concurrency or each.used < each.slots)
-            and _is_left(node, limit, id)  # else its report ends the wait
+            and _is_left(node, limit, id)  # otherwise its report ends the wait
             for id, each in limit.shares.items()
         ):
             due.append(node.mono + _until_token(node, limit))
@@ -572,8 +578,8 @@ def _arm(node: NodeState, limit: Limit) -> None:
 
 
 def _idle_at(node: NodeState, limit: Limit) -> Millis:
-    """When nothing is left to know of a group that is out of use: promises and grants have expired,
-    and its bucket is full."""
+    """When the record of an unused group can be dropped: assignments and grants have expired, and
+    its bucket is full."""
     setting = limit.setting
     due = max(limit.promised_until, limit.slots_until, limit.tokens_until, limit.wanted_until)
     due = max([due, *(share.until for share in limit.shares.values() if share.slots or share.used)])
@@ -585,7 +591,8 @@ def _idle_at(node: NodeState, limit: Limit) -> Millis:
 
 
 def _until_token(node: NodeState, limit: Limit) -> Millis:
-    """When there may be a whole token: at the earliest, with the parts of all nodes."""
+    """The shortest time until there is a whole token, in milliseconds, with the parts of all
+    nodes."""
     setting = limit.setting
     missing = max(1.0 - limit.level, 0.0)
     return int(missing * setting.period / setting.rate) + 1

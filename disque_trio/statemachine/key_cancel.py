@@ -1,13 +1,13 @@
 """SHOW KEY and CANCEL KEY, and KEYCANCEL: a job with a key ends at all nodes (docs/bus.md).
 
-KEYCANCEL is sent for CANCEL KEY, for a job that yields to an earlier one, and for one that is
-replaced. The last ends only if it was never delivered, of which the node that is to deliver it is
-sure.
+KEYCANCEL is sent for CANCEL KEY, for a job that yields to an earlier one, and for a job that is
+replaced. A replaced job ends only if it was never delivered; the node that is to deliver it decides
+that.
 
-For both commands all nodes are asked which job has the key, and before a job is shown, whether it
-has ended. CANCEL KEY ends what it has found, and answers when no node has any of it. A node that is
-silent and not suspected yet is waited for `ANSWERS_WITHIN` at most. Owns `Search.cancelled` of
-these searches.
+Both commands ask all nodes which job has the key; SHOW KEY then asks them whether that job has
+ended. CANCEL KEY ends the jobs that it has found, and replies when no node has any of them. The
+commands wait up to `ANSWERS_WITHIN` for a silent node that is not suspected yet. Owns
+`Search.cancelled` of these searches.
 """
 
 from typing import Final
@@ -54,7 +54,7 @@ _SO_FAR: Final = b"; the job has ended where it could be reached"
 
 
 def cancel(node: NodeState, search: Search, fact: KeyFact, cause: Cause) -> None:
-    """The job ends here and at the nodes that the search asks."""
+    """End the job, here and at the nodes that the search asks."""
     _broadcast(node, search, KeyCancel(fact.id, *search.name))
     key_index.free(node, search.name, fact.id)
     if is_live(fact) and not _is_acked(node, fact.id):
@@ -62,13 +62,13 @@ def cancel(node: NodeState, search: Search, fact: KeyFact, cause: Cause) -> None
 
 
 def replace(node: NodeState, search: Search, fact: KeyFact, unless: int) -> None:
-    """The job ends where it is known that it was never delivered."""
+    """End the job at nodes where it was certainly never delivered."""
     _broadcast(node, search, KeyCancel(fact.id, *search.name, unless))
     _end_untaken(node, search.name, fact.id, unless)
 
 
 def free(node: NodeState, search: Search, fact: KeyFact) -> None:
-    """The job has been replaced: its key is free also where its end was told before that."""
+    """Free the key of a replaced job, also at nodes where the job had ended before."""
     _broadcast(node, search, KeyCancel(fact.id, *search.name))
     key_index.free(node, search.name, fact.id)
 
@@ -84,7 +84,8 @@ def _is_acked(node: NodeState, job_id: JobId) -> bool:
 
 
 def on_keycancel(node: NodeState, sender: Peer, message: KeyCancel) -> None:
-    """Another node's client has cancelled or replaced the job, or it yields."""
+    """Handle KEYCANCEL: a client of another node has cancelled or replaced the job, or the job
+    yields."""
     name = message.queue, message.key
     if message.unless != ALWAYS:
         _end_untaken(node, name, message.id, message.unless)
@@ -105,11 +106,12 @@ def _end_untaken(node: NodeState, name: KeyName, job_id: JobId, unless: int) -> 
 
 
 def is_to_deliver(node: NodeState, job: Job) -> bool:
-    """Is this the node that delivers the job, as far as it knows, and has it not done so?"""
+    """Is this the node that will deliver the job, according to its record, and has not delivered it
+    yet?"""
     if key_index.was_given_out(job) or job.state not in (ACTIVE, QUEUED):
         return False
     search = key_index.search_for(node, job)
-    # Once it has asked about an earlier job, it knows that no other node queues this one.
+    # After it has asked about an earlier job, no other node enqueues this one.
     will_queue = search is not None and bool(search.about)
     return job.state == QUEUED or bool(job.flags & DELAYED) or will_queue
 
@@ -118,8 +120,8 @@ def is_to_deliver(node: NodeState, job: Job) -> bool:
 
 
 def begin(node: NodeState, client: Client, name: KeyName, *, cancels: bool) -> Reply:
-    """From now on the client waits for what the nodes know of the key, unless one of them can
-    never say it."""
+    """Begin SHOW KEY or CANCEL KEY: block the client until all nodes have answered. Returns an
+    error if a node cannot answer."""
     if (refusal := key_search.refusal(node)) is not None:
         return refusal
     waiters.block(node, client, Blocked.KEY, 0)
@@ -128,14 +130,14 @@ def begin(node: NodeState, client: Client, name: KeyName, *, cancels: bool) -> R
 
 
 def known_here(node: NodeState, name: KeyName) -> Reply:
-    """The job with the key, as far as this node knows. No other node is asked."""
+    """SHOW KEY LOCAL: the job with the key, according to this node only."""
     facts = tuple(key_index.facts(node, name, b"", b""))
     found = _of(join([facts]))
     return None if found is None else _described(found, {node.cluster.myself.id: facts})
 
 
 def _of(known: dict[JobId, KeyFact]) -> KeyFact | None:
-    """The job that has the key, or one that is being added with it."""
+    """The job that has the key, or else one that is being added with it."""
     return holder_of_key(known) or next((each for each in known.values() if is_live(each)), None)
 
 
@@ -147,7 +149,8 @@ def _finish(node: NodeState, search: Search, reply: Reply) -> None:
 
 
 def _is_cancelled(node: NodeState, search: Search) -> bool:
-    """Has the client gone, or has it waited for too long?"""
+    """Has the client disconnected, or has its wait timed out? After a timeout, replies with an
+    error."""
     client = search.client
     if client is None or node.clients.get(client.id) is not client:
         return True
@@ -176,8 +179,8 @@ def _show(node: NodeState, search: Search, answers: Answers) -> None:
 
 
 def _found(node: NodeState, search: Search, answers: Answers) -> KeyFact | None:
-    """The job that has the key. None if there is none, and the client is answered, or if it is on
-    its way from one node to another."""
+    """The job that has the key. If there is none, replies to the client and returns None. If the
+    job is moving between nodes, asks again and returns None."""
     known = key_search.known(search, answers)
     found = _of(known)
     if found is None and any(fact.word == MOVED for fact in known.values()):
@@ -188,7 +191,7 @@ def _found(node: NodeState, search: Search, answers: Answers) -> KeyFact | None:
 
 
 def _described(found: KeyFact, answers: Answers) -> Reply:
-    """Names and values of the job, or of the one that has ended and keeps the key."""
+    """The reply for the job that has the key, or for an ended one that keeps it."""
     state = found.state if is_live(found) else DONE_KEPT
     words = [(id, fact) for id, facts in answers.items() for fact in facts if fact.id == found.id]
     nodes: list[Reply] = [id for id, fact in words if is_live(fact) or fact.word == KEPT]
@@ -200,8 +203,8 @@ def _described(found: KeyFact, answers: Answers) -> Reply:
 
 
 def _cancel(node: NodeState, search: Search, answers: Answers) -> None:
-    """End what is found, and ask until no node has any of it: one may not have heard of it, or the
-    job may be on its way."""
+    """End the jobs that are found, and ask until no node has any of them: a message may be lost, or
+    a job may be moving."""
     if search.cancelled:
         ids = [fact.id for fact in search.cancelled]
         left = [fact for facts in answers.values() for fact in facts if fact.id in ids]
@@ -216,7 +219,7 @@ def _cancel(node: NodeState, search: Search, answers: Answers) -> None:
 
 
 def _has_key(fact: KeyFact, found: KeyFact) -> bool:
-    """Is this to be ended, too, such as the job of the other side of a cut?"""
+    """Is this job to be ended too, such as a job from the other side of a partition?"""
     return is_live(fact) or fact.word == KEPT or fact is found
 
 

@@ -1,14 +1,14 @@
 """UNIQUE: an ADDJOB asks all nodes for its key before its job exists (decision 70).
 
-The job is added when every node that can be reached has answered that it knows of no other live job
-with the key. Of ADDJOBs that ask at the same time the one with the smaller creation stamp and id is
-the first: its node answers the others that it waits, and these wait for it. One that has already
-been told by all that the key is free comes before all others. So of two ADDJOBs at two nodes at
-least one learns of the other, or the other one's job, from its node.
+The job is added when every reachable node has answered that it has no other live job with the key.
+If several ADDJOBs ask at the same time, the one with the smallest creation stamp and id is first:
+its node answers PENDING to the others, which wait for it. An ADDJOB for which all nodes have
+answered that the key is free precedes all others. So for two ADDJOBs at two nodes, at least one
+node reports its ADDJOB or job to the other.
 
-An answer to a later ADDJOB is not final: if an earlier one comes from a node that has answered
-already, that node is asked again. Before an ADDJOB is answered with the id of another job, all
-nodes are asked whether that job has ended: a node that holds a copy may not have heard of it.
+An answer to a later ADDJOB is not final: if an earlier ADDJOB asks from a node that has answered
+already, that node is asked again. Before ADDJOB replies with the id of another job, it asks all
+nodes whether that job has ended, because a holder may not have received the acknowledgement.
 
 Owns `Keys.claims`, `asking`, `last_number` and `askers`, and the fields of a `Claim`; drops
 `Keys.dirty`.
@@ -70,8 +70,8 @@ def begin(
     is_async: bool,
     sync: int = 0,
 ) -> Reply:
-    """From now on the client waits until the job, which is not registered, has its key. It is
-    refused if that could never be known."""
+    """Begin an ADDJOB with UNIQUE: block the client until the job, which is not registered yet, has
+    its key. Returns an error if a node cannot answer."""
     name = key_index.name_of(job)
     assert name is not None, f"{job.id!r} wants no key"
     if (refusal := key_search.refusal(node)) is not None:
@@ -88,7 +88,8 @@ def begin(
 
 
 def _start(node: NodeState, claim: Claim) -> None:
-    """It is the first one here: ask, unless the job of an earlier one here waits for its copies."""
+    """Begin to ask for the first claim of a key here, unless an earlier job of this node with the
+    key waits for replicas."""
     known = key_index.facts(node, claim.name, claim.job.id, b"")
     if any(fact.word == key_facts.PENDING for fact in known):
         return
@@ -98,7 +99,7 @@ def _start(node: NodeState, claim: Claim) -> None:
     _consider(node, claim)
 
 
-# Whom to ask, and when an answer is missing.
+# The nodes to ask, and missing answers.
 
 
 def _awaited(node: NodeState, claim: Claim) -> list[Peer]:
@@ -106,7 +107,7 @@ def _awaited(node: NodeState, claim: Claim) -> list[Peer]:
 
 
 def _ask_all(node: NodeState, claim: Claim) -> None:
-    """A new round: earlier answers do not count."""
+    """Begin a new round: earlier answers do not count."""
     node.keys.last_number += 1
     claim.asked_at = node.keys.last_number
     claim.round += 1
@@ -130,8 +131,8 @@ def _send(node: NodeState, claim: Claim, peers: list[Peer]) -> None:
 
 
 def _ask_again(node: NodeState, claim: Claim) -> None:
-    """Ask those that have not answered, and those that have only said that one has to wait; or all,
-    if a job was on its way: it may have come to a node that had answered before."""
+    """Ask nodes again that have not answered, or whose answer is undecided. If a job was moving,
+    ask all, because it may have arrived at a node that had answered before."""
     answers, awaited = claim.answers, _awaited(node, claim)
     if claim.moved and all(peer.id in answers for peer in awaited):
         claim.about = claim.moved
@@ -144,7 +145,8 @@ def _ask_again(node: NodeState, claim: Claim) -> None:
 
 
 def on_due(node: NodeState, keys: Keys) -> None:
-    """Go on with the ADDJOBs that wait for something that has happened, or for answers."""
+    """The timer: continue ADDJOBs after changes of jobs with their keys, and repeat questions
+    without answers."""
     dirty = list(keys.dirty)
     keys.dirty.clear()
     for name in dirty:
@@ -162,7 +164,7 @@ def on_due(node: NodeState, keys: Keys) -> None:
 
 
 def _give_up(node: NodeState, name: KeyName, refusal: Failure) -> None:
-    """A node has come that cannot be asked."""
+    """Fail the ADDJOBs for a key, because a node cannot be asked."""
     for claim in list(node.keys.claims[name]):
         _remove(node, claim)
         if claim.job.id in node.adding:
@@ -170,7 +172,7 @@ def _give_up(node: NodeState, name: KeyName, refusal: Failure) -> None:
 
 
 def _continue(node: NodeState, name: KeyName) -> None:
-    """Something has happened to a job with this key, or to an ADDJOB here that wants it."""
+    """Continue the claims of a key after a change of a job with it, or of an ADDJOB here."""
     keys = node.keys
     for claim in [each for each in keys.claims.get(name, ()) if each.job.id not in node.adding]:
         _remove(node, claim)
@@ -182,7 +184,8 @@ def _continue(node: NodeState, name: KeyName) -> None:
 
 
 def _settle_after_own_jobs(node: NodeState, name: KeyName) -> None:
-    """A job that was added here after other clients here had wanted its key: answer them."""
+    """If a job of this node has the key, reply to the ADDJOBs here that asked for it before the job
+    was added."""
     mine = node.cluster.myself.id[:8]
     for job in node.keys.index.get(name, ()):
         fact = key_index.fact_of(node, job)
@@ -193,11 +196,11 @@ def _settle_after_own_jobs(node: NodeState, name: KeyName) -> None:
                     _answer_client(node, claim, known)
 
 
-# What the answers mean.
+# Answers.
 
 
 def on_keyanswer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
-    """A node reports what it knows of a key, for a search or for an ADDJOB."""
+    """Handle KEYANSWER: a node reports its facts about a key, for a search or an ADDJOB."""
     search = node.keys.searches.get(message.number)
     if search is None:
         _take_answer(node, sender, message)
@@ -221,21 +224,21 @@ def _take_answer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
             and claim.pending.get(fact.id, (b"", 0))[0] == sender.id
             and not _adds_anyway(claim, {fact.id: fact})
         ):
-            # It was added after it was asked about.
+            # The job was added after this node asked.
             _refuse(node, claim.name, {fact.id: fact}, claim.pending[fact.id][1])
             return
     _consider(node, claim)
 
 
 def _consider(node: NodeState, claim: Claim) -> None:
-    """Is it known who has the key?"""
+    """Decide the claim if the answers suffice."""
     awaited = _awaited(node, claim)
     known = _known(node, claim, awaited)
     taken = holder_of_key(known)
     is_answered = all(peer.id in claim.answers for peer in awaited)
     holder = taken.id if taken is not None and taken.word == HELD else claim.about
     if holder != claim.about and (is_answered or not claim.about):
-        # If another job was asked about, what becomes of that has to be heard first.
+        # If all nodes were asked about another job, wait for those answers first.
         claim.about = holder
         _ask_all(node, claim)
         _consider(node, claim)
@@ -249,7 +252,8 @@ def _consider(node: NodeState, claim: Claim) -> None:
 
 
 def _adds_anyway(claim: Claim, known: dict[JobId, KeyFact]) -> bool:
-    """Is its job to be added although another one has the key? Then it follows that one."""
+    """Is the job to be added although another job has the key? Then it waits for the end of that
+    job."""
     if claim.if_exists == AGAIN:
         return wants_again(known)
     return claim.if_exists == REPLACE and wants_replaced(known)
@@ -271,8 +275,8 @@ def _known(node: NodeState, claim: Claim, awaited: list[Peer]) -> dict[JobId, Ke
 
 
 def _refuse(node: NodeState, name: KeyName, known: dict[JobId, KeyFact], asked_at: int) -> None:
-    """Another job has the key: answer all clients that wanted it when the nodes were asked. For one
-    that came later the job may have ended before."""
+    """Another job has the key: reply to all ADDJOBs that existed when the nodes were asked. For
+    later ones, the job may have ended before."""
     for claim in list(node.keys.claims[name]):
         if claim.number < asked_at and not _adds_anyway(claim, known):
             _answer_client(node, claim, known)
@@ -296,8 +300,8 @@ def _refusal(claim: Claim, known: dict[JobId, KeyFact]) -> Reply:
 
 
 def _pass(node: NodeState, claim: Claim, known: dict[JobId, KeyFact]) -> None:
-    """The key is free, or the job follows the one that has it: add the job, unless its queue has
-    been paused meanwhile."""
+    """The key is free, or the job waits for the end of the one that has it: add the job, unless its
+    queue was paused meanwhile."""
     job = claim.job
     _remove(node, claim)
     if job.id in node.adding and lifecycle.is_paused_in(node, claim.name[0]):
@@ -318,11 +322,11 @@ def _remove(node: NodeState, claim: Claim) -> None:
         del keys.claims[claim.name]
 
 
-# What others ask.
+# Questions of other nodes.
 
 
 def on_keyclaim(node: NodeState, sender: Peer, message: KeyClaim) -> None:
-    """Tell a node what is known here of a key."""
+    """Handle KEYCLAIM: answer with this node's facts about a key."""
     name = message.queue, message.key
     first = node.keys.claims.get(name)
     if first and message.stamp and (message.stamp, message.id) < first[0].age:
@@ -341,13 +345,14 @@ def _answer(node: NodeState, sender: Peer, message: KeyClaim) -> None:
     if message.stamp:
         waits = any(fact.word == key_facts.PENDING for fact in found)
     else:
-        # With an id, it is a job that is held back until these have ended.
+        # A question with an id is about a job that waits until these have ended.
         waits = message.id != NO_JOB and any(map(key_facts.is_live, found))
         own = node.jobs.get(message.id)
         if own is not None and (
             key_index.search_for(node, own) is not None or not key_index.is_held_back(own)
         ):
-            # Two ask about it, or it has been let go, which the other node may have forgotten.
+            # Both nodes ask for this job, or it was let go here, which the asking node may have
+            # forgotten.
             found.append(key_index.fact_of(node, own))
     askers = node.keys.askers
     if waits:
@@ -358,7 +363,8 @@ def _answer(node: NodeState, sender: Peer, message: KeyClaim) -> None:
 
 
 def _ask_anew(node: NodeState, claim: Claim, sender: Peer, message: KeyClaim) -> None:
-    """An earlier ADDJOB wants the key: what its node has answered does not count any more."""
+    """An earlier ADDJOB asks for the key: discard the answer of its node, and ask that node
+    again."""
     if claim.number not in node.keys.asking or claim.yielded.get(sender.id) == message.id:
         return
     claim.yielded[sender.id] = message.id
@@ -370,7 +376,7 @@ def _ask_anew(node: NodeState, claim: Claim, sender: Peer, message: KeyClaim) ->
 
 
 def _answer_askers(node: NodeState, name: KeyName) -> None:
-    """Answer the nodes that wait for what becomes of an ADDJOB here."""
+    """Answer the nodes that wait for the outcome of an ADDJOB here."""
     for id, message in list(node.keys.askers.get(name, {}).items()):
         sender = node.cluster.nodes.get(id)
         if sender is None:

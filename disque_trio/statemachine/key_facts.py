@@ -1,7 +1,7 @@
-"""Facts about jobs that have, or had, a key, and conclusions from them (decision 70).
+"""Facts about jobs that have or had a key, and conclusions from them (decision 70).
 
-Several nodes report what they know about a job (`KeyFact`), at different times. The facts are
-joined, in any order and any number of times (`joined`).
+Several nodes report a `KeyFact` about a job, at different times. Facts can be joined in any order
+and any number of times (`joined`).
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ ALWAYS: Final = 0
 UNLESS_TAKEN: Final = 1
 """Only at a node that must deliver the job and has not done so."""
 UNLESS_KNOWN_AS_TAKEN: Final = 2
-"""Unless the node knows that it was delivered."""
+"""Unless the job was delivered, according to the node."""
 CANCELS: Final = (ALWAYS, UNLESS_TAKEN, UNLESS_KNOWN_AS_TAKEN)
 
 # The states of a job in replies. The greater number has more information, and applies.
@@ -49,15 +49,16 @@ KEY_STATES: Final = (b"waiting", b"backing-off", b"with-worker", b"queued", b"de
 # Flags of a job, which are joined by "or".
 
 GIVEN_OUT: Final = 1
-"""It was delivered, as far as the node knows."""
+"""It was delivered, according to the node."""
 HELD_BACK: Final = 2
-"""It is not queued before the earlier jobs with its key have ended (IFEXISTS again and replace)."""
+"""It is not enqueued before the earlier jobs with its key have ended (IFEXISTS again and
+replace)."""
 KEY_MARKS: Final = GIVEN_OUT | HELD_BACK
 
 
 @attrs.frozen
 class KeyFact:
-    """The knowledge of a node about a job that has or had the key."""
+    """A node's fact about a job that has or had the key."""
 
     id: JobId
     stamp: int
@@ -69,7 +70,7 @@ class KeyFact:
 
 
 def joined(one: KeyFact, other: KeyFact) -> KeyFact:
-    """Join the knowledge of two nodes about one job."""
+    """Join the facts of two nodes about one job."""
     if one == other:
         return one
     return KeyFact(
@@ -83,7 +84,7 @@ def joined(one: KeyFact, other: KeyFact) -> KeyFact:
 
 
 def join(answers: Iterable[Iterable[KeyFact]]) -> dict[JobId, KeyFact]:
-    """The joined knowledge of all of them, by job."""
+    """The joined facts, by job."""
     known: dict[JobId, KeyFact] = {}
     for facts in answers:
         for fact in facts:
@@ -93,8 +94,8 @@ def join(answers: Iterable[Iterable[KeyFact]]) -> dict[JobId, KeyFact]:
 
 
 def holder_of_key(known: dict[JobId, KeyFact]) -> KeyFact | None:
-    """The job that has the key: the earliest of those that live, otherwise one that has ended and
-    keeps it."""
+    """The job that has the key: the earliest live job, otherwise the earliest ended job that keeps
+    it."""
     live = _living(known)
     if live:
         return min(live, key=_age)
@@ -103,20 +104,21 @@ def holder_of_key(known: dict[JobId, KeyFact]) -> KeyFact | None:
 
 
 def awaits_turn(known: dict[JobId, KeyFact]) -> KeyFact | None:
-    """A job that waits until the job with the key has ended; the earliest, if there are several."""
+    """The earliest job that waits until the job with the key has ended; None if there is none."""
     waiting = [fact for fact in _living(known) if fact.marks & HELD_BACK and _is_untaken(fact)]
     return min(waiting, key=_age) if waiting else None
 
 
 def wants_again(known: dict[JobId, KeyFact]) -> bool:
-    """IFEXISTS again: is the job with the key at a worker, and does none wait for its end yet?"""
+    """IFEXISTS again: is the job with the key leased, and does no other job wait for its end
+    yet?"""
     taken = holder_of_key(known)
     is_taken = taken is not None and taken.word == HELD and taken.state == WITH_WORKER
     return is_taken and awaits_turn(known) is None
 
 
 def wants_replaced(known: dict[JobId, KeyFact]) -> bool:
-    """IFEXISTS replace: is the latest of the jobs with the key one that was never delivered?"""
+    """IFEXISTS replace: was the latest live job with the key never delivered?"""
     live = _living(known)
     return bool(live) and _is_untaken(max(live, key=_age))
 
@@ -130,28 +132,30 @@ def _is_untaken(fact: KeyFact) -> bool:
 
 
 def latest_stamp(known: dict[JobId, KeyFact]) -> int:
-    """The greatest creation stamp of the jobs that live."""
+    """The greatest creation stamp of the live jobs; 0 if there is none."""
     return max([fact.stamp for fact in _living(known)], default=0)
 
 
 def is_earlier(fact: KeyFact, stamp: int, job_id: JobId) -> bool:
-    """Was the job added before the job with this creation stamp and id? All nodes agree on that."""
+    """Was the job added before the job with this creation stamp and id? The order is the same at
+    all nodes."""
     return (fact.stamp, fact.id) < (stamp, job_id)
 
 
 def is_live(fact: KeyFact) -> bool:
-    """Is there such a job, whether or not its ADDJOB waits for copies?"""
+    """Does the job exist, possibly with an ADDJOB that still waits?"""
     return fact.word in (HELD, PENDING)
 
 
 def is_undecided(known: dict[JobId, KeyFact]) -> bool:
-    """Does it depend on an ADDJOB that waits, or on a job in transit?"""
+    """Do the facts include an ADDJOB that waits, or a job that is moving between nodes?"""
     return any(fact.word in (PENDING, MOVED) for fact in known.values())
 
 
 def _is_kept(fact: KeyFact) -> bool:
-    """One node may know that the job is acknowledged, and another how long its key is kept. If it
-    is only known to be gone, its ADDJOB may have failed, and its id must not be reported."""
+    """Has the job ended and does its key stay reserved? One node may report the acknowledgement,
+    another the time that the key is kept. If the job is only reported as gone, its ADDJOB may have
+    failed, so its id must not be returned."""
     is_acked = fact.word == ENDED and fact.state == DONE_KEPT
     return fact.word == KEPT or (is_acked and fact.keep > 0)
 

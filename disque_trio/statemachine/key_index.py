@@ -1,11 +1,11 @@
-"""Which jobs here have which key, and which keys stay taken for a while (decision 70).
+"""The index of jobs here by key, and of keys that stay reserved for a time (decision 70).
 
-A job is in the index from the moment it is held here until it is dropped. Then its key may stay
-taken: for the KEEP of a job that has ended, or for a moment if it has gone to another node, because
-one that asks all nodes could ask the other one before the job came, and this one afterwards.
+A job is in the index while it is in the job table. Afterwards its key may stay reserved: for KEEP
+if the job has ended, or for `TRAIL` if it has moved to another node. Otherwise, a node that asks
+all nodes could reach the receiver before the job arrives, and this node after it has left.
 
-Owns `Keys.index`, `kept` and `dirty`; `Memory.held` for the entries; `Job.extensions` of a job
-that is cancelled, or not held back any more. Adds to `Reconciliation.ids` and `Ordering.jobs`.
+Owns `Keys.index`, `kept` and `dirty`; `Memory.held` for the entries; `Job.extensions` of a job that
+is cancelled, or no longer held back. Adds to `Reconciliation.ids` and `Ordering.jobs`.
 """
 
 from typing import Final
@@ -51,7 +51,7 @@ from disque_trio.statemachine.memory import of_kept, of_key
 from disque_trio.statemachine.state import NodeState
 
 TRAIL: Final[Millis] = 2000
-"""How long a job that has gone to another node is told of."""
+"""How long this node reports a job that has moved to another node."""
 _GOES_ELSEWHERE: Final = (Cause.HANDED_OVER, Cause.MOVED)
 _ENDS: Final = (Cause.EXPIRED, Cause.FASTACK)
 
@@ -65,7 +65,7 @@ def name_of(job: Job) -> KeyName | None:
 
 
 def hold(node: NodeState, job: Job) -> None:
-    """The job is here from now on."""
+    """Add a new job to the index."""
     name = name_of(job)
     if name is not None:
         node.keys.index[name] = (*node.keys.index.get(name, ()), job)
@@ -73,7 +73,8 @@ def hold(node: NodeState, job: Job) -> None:
 
 
 def drop(node: NodeState, job: Job, cause: Cause, *, is_alone: bool) -> None:
-    """The job is not here any more; with `is_alone` no other node has ever had a copy."""
+    """Remove a dropped job from the index. `is_alone` means that no other node has ever had a
+    copy."""
     name = name_of(job)
     if name is None:
         return
@@ -89,7 +90,7 @@ def drop(node: NodeState, job: Job, cause: Cause, *, is_alone: bool) -> None:
         _keep(node, Kept(name, job.id, job.ctime, MOVED, node.mono + TRAIL))
     elif cause in _ENDS and job.state != ACKED:
         end(node, job)
-    # The job is gone: from now on the journal has its key alone.
+    # The job is gone, so the journal keeps only its key.
     for kept in node.keys.kept.get(name, ()):
         if kept.id == job.id and kept.word == KEPT:
             journaling.keep(node, kept)
@@ -97,7 +98,7 @@ def drop(node: NodeState, job: Job, cause: Cause, *, is_alone: bool) -> None:
 
 
 def end(node: NodeState, job: Job) -> None:
-    """The job has ended: keep its key for as long as it wants."""
+    """Keep the key of a job that has ended for its KEEP."""
     name = name_of(job)
     if name is None or job.extensions is None:
         return
@@ -107,7 +108,7 @@ def end(node: NodeState, job: Job) -> None:
 
 
 def keep(node: NodeState, name: KeyName, job_id: JobId, stamp: int, wait: Millis) -> None:
-    """The key of a job that has ended stays taken for so long."""
+    """Reserve the key of a job that has ended for `wait` ms."""
     _keep(node, Kept(name, job_id, stamp, KEPT, node.mono + wait))
 
 
@@ -136,7 +137,7 @@ def _release(node: NodeState, kept: Kept) -> None:
 
 
 def free(node: NodeState, name: KeyName, job_id: JobId) -> None:
-    """The key is free as soon as the job has ended, whatever its KEEP."""
+    """Free the key at the end of the job, regardless of KEEP."""
     for job in node.keys.index.get(name, ()):
         if job.id == job_id and job.extensions is not None and job.extensions.keep:
             job.extensions = attrs.evolve(job.extensions, keep=0)
@@ -147,14 +148,14 @@ def free(node: NodeState, name: KeyName, job_id: JobId) -> None:
 
 
 def forget_all(node: NodeState) -> None:
-    """All keys are free."""
+    """Free all keys that stay reserved."""
     for kept in [each for some in node.keys.kept.values() for each in some]:
         _release(node, kept)
 
 
 def await_turn(node: NodeState, job: Job) -> None:
-    """This node is to deliver the job. If a node has returned a moment ago, another job may have
-    its key."""
+    """Check the key of a job that this node is to deliver, if a node has returned recently: another
+    job may have the key."""
     reconciliation = node.keys.reconciliation
     if node.mono < reconciliation.until and name_of(job) is not None:
         reconciliation.ids.append(job.id)
@@ -163,26 +164,28 @@ def await_turn(node: NodeState, job: Job) -> None:
 
 
 def is_held_back(job: Job) -> bool:
-    """Is it not to be queued before the earlier jobs with its key have ended?"""
+    """Must the job not be enqueued before the earlier jobs with its key have ended?"""
     return job.extensions is not None and job.extensions.follows == FOLLOWS
 
 
 def await_end(node: NodeState, job: Job) -> None:
-    """It is held back: let `key_ordering` find out until when."""
+    """Have `key_ordering` determine when a job that is held back may be enqueued."""
     ordering = node.keys.ordering
     ordering.jobs[job.id] = job
     node.timers.arm(ordering, node.mono)
 
 
 def search_for(node: NodeState, job: Job) -> Search | None:
-    """It is held back, and this node finds out until when: what asks about it."""
+    """The search of this node for the end of the jobs for which `job` waits; None if there is
+    none."""
     name = name_of(job)
     searches = () if name is None else node.keys.ordering.waiting.get(name, ())
     return next((search for search in searches if search.job is job), None)
 
 
 def let_go(node: NodeState, job: Job) -> None:
-    """It is not held back any more: the earlier jobs have ended, or somebody has queued it."""
+    """End the wait of a job that is held back: the earlier jobs have ended, or a node has enqueued
+    it."""
     if is_held_back(job) and job.extensions is not None:
         job.extensions = attrs.evolve(job.extensions, follows=HAS_FOLLOWED)
         journaling.hold(node, job)
@@ -190,7 +193,7 @@ def let_go(node: NodeState, job: Job) -> None:
 
 
 def mark_dirty(node: NodeState, job: Job) -> None:
-    """Something has happened to the job for which others that want its key may wait."""
+    """Schedule the ADDJOBs and searches that may wait for this change of a job with a key."""
     name = name_of(job)
     if name is None:
         return
@@ -203,8 +206,8 @@ def mark_dirty(node: NodeState, job: Job) -> None:
 
 
 def facts(node: NodeState, name: KeyName, but: JobId, about: JobId) -> list[KeyFact]:
-    """What this node knows of the jobs with this key, the job `but` left out, and whether the job
-    `about` has ended."""
+    """This node's facts about the jobs with this key, except the job `but`; and the fact that the
+    job `about` has ended, if it has."""
     found = [fact_of(node, job) for job in node.keys.index.get(name, ()) if job.id != but]
     for kept in node.keys.kept.get(name, ()):
         state = DONE_KEPT if kept.word == KEPT else WAITING
@@ -214,7 +217,7 @@ def facts(node: NodeState, name: KeyName, but: JobId, about: JobId) -> list[KeyF
 
 
 def _end_of(node: NodeState, job_id: JobId) -> KeyFact | None:
-    """That it has ended, if this node knows."""
+    """The fact that the job has ended; None if this node has no record of that."""
     job = node.jobs.get(job_id)
     if job is not None:
         return KeyFact(job_id, 0, ENDED, DONE_KEPT, 0) if job.state == ACKED else None
@@ -225,7 +228,7 @@ def _end_of(node: NodeState, job_id: JobId) -> KeyFact | None:
 
 
 def fact_of(node: NodeState, job: Job) -> KeyFact:
-    """What is known of the job here."""
+    """This node's fact about the job."""
     if job.state == ACKED:
         return KeyFact(job.id, job.ctime, ENDED, DONE_KEPT, 0)
     word = PENDING if job.state == WAIT_REPL or job.id in node.adding else HELD
@@ -236,15 +239,15 @@ def fact_of(node: NodeState, job: Job) -> KeyFact:
 
 
 def was_given_out(job: Job) -> bool:
-    """Was it ever delivered to a worker, as far as is known here?"""
-    # What goes to another node's queue is marked as delivered, too.
+    """Was it ever delivered to a worker, according to this node?"""
+    # A job that is sent to another node's queue is flagged as delivered, too.
     delivered = 0 if job.flags & GIVEN else DELIVERED
     counted = job.nacks or job.deliveries or job.snoozes
     return bool(counted or job.flags & (delivered | LEASED | TAKEN))
 
 
 def state_of(node: NodeState, job: Job) -> int:
-    """How it stands with a live job, as far as is known here."""
+    """The state of a live job for replies, according to this node."""
     if job.state == QUEUED:
         return IN_QUEUE
     if job.state == DEAD:
@@ -258,7 +261,7 @@ def state_of(node: NodeState, job: Job) -> int:
 
 
 def _is_delivered_without_lease(node: NodeState, job: Job) -> bool:
-    """Has it left the queue for a worker here, with `delivery-lease no`? Where it has been queued
-    again since, a node says so, which counts for more."""
+    """Was it delivered here, with `delivery-lease no`? If another node has enqueued it since, that
+    node reports a greater state, which applies."""
     is_delivered = job.flags & (DELIVERED | GIVEN) == DELIVERED
     return job.state == ACTIVE and is_delivered and not node.config.delivery_lease

@@ -1,11 +1,11 @@
 """The order in which several jobs with one key are delivered (docs/bus.md).
 
 IFEXISTS again and replace (decision 76): a job is enqueued when the earlier ones with its key have
-ended. All holders of such a job know that it waits. Each asks about the earlier jobs when the job
-becomes due there, which happens first at the node of its ADDJOB. If several nodes ask, only one of
-them continues: the node of the ADDJOB, or else the first in an order that depends on the job. The
-asked nodes answer again when an earlier job ends. The node that finds that none lives enqueues the
-job. The job does not wait for dead jobs. With `replace` the node of the ADDJOB ends the earlier
+ended. All holders of such a job have it marked as waiting. Each asks about the earlier jobs when
+the job becomes due there, which happens first at the node of its ADDJOB. If several nodes ask, only
+one of them continues: the node of the ADDJOB, or else the first in an order that depends on the
+job. The asked nodes answer again when an earlier job ends. If none lives, the asking node enqueues
+the job. The job does not wait for dead jobs. With `replace` the node of the ADDJOB ends the earlier
 jobs that were never delivered, once the new one has its copies, and then replies to its client. The
 job waits for an earlier job that a worker takes in the meantime.
 
@@ -69,7 +69,7 @@ RECONCILE_EVERY: Final[Millis] = 20
 CHECK_EVERY: Final[Millis] = 500
 """How often a node checks whether all nodes are back."""
 RECONCILES_FOR: Final[Millis] = 10_000
-"""How long after the last return a node asks about new jobs."""
+"""How long a node asks about new jobs after the last return of a node."""
 RECONCILES_WITHIN: Final[Millis] = 30_000
 """How long a job waits for the outcome of an earlier ADDJOB, or of a job in transit."""
 
@@ -97,15 +97,15 @@ def _searches(node: NodeState, name: KeyName) -> tuple[Search, ...]:
 
 
 def _is_wanted(node: NodeState, job: Job) -> bool:
-    """Does it wait here, or does a client wait for its outcome?"""
+    """Does the job wait here, or does a client wait for its outcome?"""
     if job.id in node.keys.ordering.replacing:
         return True
     return node.jobs.get(job.id) is job and key_index.is_held_back(job)
 
 
 def _is_left_to_other(node: NodeState, job: Job, answers: Answers) -> bool:
-    """Does a node with precedence ask about it, too? It is not enough that the node is reachable:
-    it may have lost its copy, or moved it."""
+    """Does a node with precedence hold the job, so that it asks? It must report the job: a
+    reachable node may have lost its copy, or moved it."""
     mine = _preference(node.cluster.myself.id, job)
     return any(
         _preference(id, job) > mine
@@ -204,14 +204,14 @@ def _queue(node: NodeState, job: Job, *, is_first: bool) -> None:
     if job.retry and (is_paused or not is_first):
         lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))  # as after RETRY
         return
-    # The other holders are informed that it is queued: it may become due there, too.
+    # Announce the enqueue with QUEUED, because the job may become due at other holders, too.
     lifecycle.mark(job, BCAST_QUEUED)
     lifecycle.enqueue(node, job, Cause.FOLLOWED)
 
 
 def _replace(node: NodeState, search: Search, job: Job, living: list[KeyFact]) -> None:
-    """End those that were never delivered. This is sent after each round of requests to all
-    nodes."""
+    """End the earlier jobs that were never delivered. KEYCANCEL is sent before each round of
+    requests to all nodes."""
     targets = tuple([fact for fact in living if not fact.marks & GIVEN_OUT])
     if not targets or node.mono - search.began > REPLACES_WITHIN:
         search.cancelled = ()
@@ -228,7 +228,7 @@ def _end_targets(node: NodeState, search: Search) -> None:
 
 
 def _answer(node: NodeState, job: Job) -> None:
-    """The producer gets its id when the jobs that it replaces have ended."""
+    """Reply to the ADDJOB of `replace` with the job's id, if it still waits."""
     ordering = node.keys.ordering
     if ordering.replacing.pop(job.id, False) and job.id in node.adding:
         pending_adds.settle(node, job, Status(job.id))
@@ -242,7 +242,7 @@ _FOLLOW: Final = Rule(_decide, _is_cancelled, _end_targets)
 
 
 def begin_reconcile(node: NodeState) -> None:
-    """A node has returned."""
+    """Begin to compare keys, because a node has returned."""
     reconciliation = node.keys.reconciliation
     reconciliation.is_wanted = True
     reconciliation.until = node.mono + RECONCILES_FOR
@@ -251,7 +251,7 @@ def begin_reconcile(node: NodeState) -> None:
 
 
 def on_reconcile_due(node: NodeState, reconciliation: Reconciliation) -> None:
-    """List the jobs when the last node has returned, and ask about the next ones."""
+    """Once all nodes are back, list the jobs with keys, and ask about the next ones."""
     if not node.keys.index:
         reconciliation.is_wanted = False
         reconciliation.ids.clear()
@@ -264,7 +264,7 @@ def on_reconcile_due(node: NodeState, reconciliation: Reconciliation) -> None:
     if reconciliation.is_wanted:
         reconciliation.is_wanted = False
         reconciliation.ids.clear()
-        # Half as long as a list of the jobs: 17 ms for a million.
+        # Takes half as long as listing the jobs: 17 ms for a million.
         reconciliation.names = list(node.keys.index)
     _ask_next(node, reconciliation)
     if reconciliation.ids or reconciliation.names:
@@ -291,14 +291,14 @@ def _ask_next(node: NodeState, reconciliation: Reconciliation) -> None:
 
 
 def _may_yield(node: NodeState, job: Job) -> bool:
-    """Must this node deliver the job? A job that was to be enqueued after another one stays: the
-    other one has not seen the data that its producer has seen."""
+    """Must this node deliver the job? A job that was to be enqueued after another one does not
+    yield: its producer may have newer data than that of the other one."""
     is_here = node.jobs.get(job.id) is job and key_cancel.is_to_deliver(node, job)
     return is_here and (job.extensions is None or not job.extensions.follows)
 
 
 def _need_not_yield(node: NodeState, search: Search) -> bool:
-    """Must the job stay?"""
+    """Does the job no longer have to yield, so that the search can end?"""
     is_over = node.mono - search.began > RECONCILES_WITHIN
     return is_over or search.job is None or not _may_yield(node, search.job)
 
@@ -307,7 +307,7 @@ def sees_all(node: NodeState, but: Container[NodeId] = ()) -> bool:
     """Are all members reachable, except perhaps these, and does this node know which of them are
     ours?
 
-    An unreachable node may know that the earlier job has ended, so the later one stays.
+    Otherwise the later job stays, because the earlier one may have ended at an unreachable node.
     """
     return all(
         peer.id in but or (peer.resent_on == peer.link != 0 and not peer.flags & key_search.AWAY)

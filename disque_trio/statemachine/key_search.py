@@ -53,13 +53,13 @@ it, and no POSTPONES."""
 def quorum(
     node: NodeState, began: Millis, last_answers: dict[NodeId, Millis], answered: Container[NodeId]
 ) -> list[Peer]:
-    """The nodes whose answers are needed: our reachable ones, and those that have not announced
-    yet, on their present link, whether they are ours.
+    """The nodes whose answers are needed: our reachable nodes, and nodes that have not announced
+    their capabilities on the current link yet.
 
-    A node that is not suspected and has not answered for long does not know this one. `began` is
-    when this node began to ask, and `last_answers` are the times of the last answers. The silence
-    of a node that has joined or returned since begins with its link. Nodes that have answered are
-    not silent until they are asked again.
+    Excludes nodes that are not suspected but have not answered for twice the node timeout: this
+    node is not in their tables. `began` is when this node began to ask, and `last_answers` are the
+    times of the last answers. The silence of a node that has joined or returned since begins with
+    its link. Nodes that have answered are not silent until they are asked again.
     """
     silent_since = node.mono - 2 * node.config.cluster_node_timeout
     return [
@@ -118,7 +118,7 @@ def timed_out(node: NodeState, job: Job) -> Failure:
 # Searches.
 
 Answers = dict[NodeId, tuple[KeyFact, ...]]
-"""The knowledge of each node about the jobs with the key."""
+"""The facts of each node about the jobs with the key."""
 
 
 def begin(
@@ -204,7 +204,7 @@ def on_due(node: NodeState, search: Search) -> None:
 
 
 def take_answer(node: NodeState, search: Search, sender: Peer, message: KeyAnswer) -> None:
-    """A node reports its knowledge about the key."""
+    """Handle a node's answer, unless it is to an earlier round."""
     search.last_answers[sender.id] = node.mono
     if message.round == search.round:
         search.answers[sender.id] = message.facts
@@ -212,7 +212,7 @@ def take_answer(node: NodeState, search: Search, sender: Peer, message: KeyAnswe
 
 
 def consider(node: NodeState, search: Search) -> None:
-    """If all have answered, let its rule decide."""
+    """If all have answered, apply the rule of the search."""
     ids = [peer.id for peer in awaited(node, search)]
     if any(id not in search.answers for id in ids):
         return
@@ -222,7 +222,7 @@ def consider(node: NodeState, search: Search) -> None:
 
 
 def known(search: Search, answers: Answers) -> dict[JobId, KeyFact]:
-    """The joined knowledge of all nodes, by job. Ends of jobs are recorded."""
+    """The joined facts of all nodes, by job. Records the ends of jobs in the search."""
     found = join([*answers.values(), search.ended.values()])
     for job_id, fact in found.items():
         if fact.word in (ENDED, KEPT):

@@ -23,7 +23,7 @@ KeyName = tuple[bytes, bytes]
 RETURN: Final = 0
 REJECT: Final = 1
 AGAIN: Final = 2
-"""Add a job that is enqueued when the other one has ended, if the other one is with a worker."""
+"""If the other job is leased, add a job that is enqueued when the other one has ended."""
 REPLACE: Final = 3
 """Add a job, and end the other one if it was never delivered."""
 
@@ -66,14 +66,14 @@ class Claim:
     since: dict[NodeId, int] = attrs.Factory(dict)
     """For some nodes, a later round from which their answers count."""
     asked_at: int = 0
-    """A number between those of the ADDJOBs that arrived before all nodes were asked, and of later
-    ones."""
+    """The claim number when all nodes were asked: ADDJOBs with smaller numbers arrived before,
+    others later."""
     about: JobId = b""
     """The job about whose end all nodes are asked."""
     moved: JobId = b""
     """A job that was in transit to another node when all were asked."""
     ended: dict[JobId, KeyFact] = attrs.Factory(dict)
-    """Jobs that have ended according to a node; other nodes may not know it yet."""
+    """Jobs that have ended according to a node. Other nodes may still have them."""
     answers: dict[NodeId, tuple[KeyFact, ...]] = attrs.Factory(dict)
     yielded: dict[NodeId, JobId] = attrs.Factory(dict)
     """Claims of other nodes with precedence over this one, about which these nodes were asked."""
@@ -114,7 +114,7 @@ class Search(Timed):
     about: JobId = b""
     """The job about whose end all nodes are asked."""
     ended: dict[JobId, KeyFact] = attrs.Factory(dict)
-    """Jobs that have ended according to a node; other nodes may not know it yet."""
+    """Jobs that have ended according to a node. Other nodes may still have them."""
     answers: dict[NodeId, tuple[KeyFact, ...]] = attrs.Factory(dict)
     cancelled: tuple[KeyFact, ...] = ()
     """The jobs that it ends: all nodes are asked until none of them has one."""

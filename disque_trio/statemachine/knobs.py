@@ -1,8 +1,8 @@
-"""The node's constants of size and time, in one table: what it is, its default, the smallest value.
+"""A node's constants of size and time, in one table: meaning, default and minimum of each.
 
-Nobody sets them on a real node. The simulator makes them small, seed by seed, so that whatever
-happens at a limit, at the end of a pass or beside a full table happens in small clusters, too
-(docs/simulation.md, "Constants of nodes").
+Real nodes use the defaults. The simulator draws small values per seed, so that behaviour at a
+limit, at the end of a pass or with a full table also occurs in small clusters (docs/simulation.md,
+"Constants of nodes").
 """
 
 from typing import Any, Final

@@ -1,7 +1,7 @@
-"""How a message lies on the bus, as data: the parts of its payload, in order (original 5.3).
+"""The layout of a message on the bus, as data: the parts of its payload, in order (original 5.3).
 
-`wire.payloads` makes writers and readers of them. A class of `messages` has its parts beside its
-attributes; each part is the value of the attribute of its name.
+`wire.payloads` derives writers and readers from them. A class in `messages` lists its parts; each
+part has the value of the attribute with its name.
 """
 
 import sys
@@ -17,7 +17,7 @@ TRUTH: Final = "truth"
 MARK: Final = "mark"
 """A bit of the header."""
 LENGTH: Final = "length"
-"""32 bits: the bytes of the part with the same name."""
+"""32 bits: the number of bytes of the part with the same name."""
 BYTES: Final = "bytes"
 IDENTITIES: Final = "identities"
 """Ids, up to the end of the payload."""
@@ -25,21 +25,21 @@ IDENTITIES: Final = "identities"
 
 @attrs.frozen
 class Part:
-    """A piece of a payload, or a bit of the header."""
+    """A part of a payload, or a bit of the header."""
 
     name: str
     form: str
-    """The code of `struct` for a piece of a fixed size, or one of the words above."""
+    """The `struct` format of a part of fixed size, or one of the constants above."""
     bit: int = 0
-    """Of the header's message flags, for a mark."""
+    """For a mark: its bit in the header's message flags."""
     most: int = sys.maxsize
-    """Bytes that it may have."""
+    """The maximum size, in bytes."""
     allowed: tuple[int, ...] = ()
-    """The values that it may have; empty: all."""
+    """The valid values; empty for any."""
 
 
 def identity(name: str) -> Part:
-    """40 bytes."""
+    """An id of 40 bytes."""
     return Part(name, IDENTITY)
 
 
@@ -54,17 +54,17 @@ def truth(name: str) -> Part:
 
 
 def length(name: str) -> Part:
-    """How many bytes the part of this name has, which comes later: 32 bits."""
+    """The number of bytes of the later part with this name, in 32 bits."""
     return Part(name, LENGTH)
 
 
 def data(name: str, most: int = sys.maxsize) -> Part:
-    """As many bytes as its length says, or all that are left."""
+    """Bytes: as many as its length part gives, or up to the end of the payload."""
     return Part(name, BYTES, most=most)
 
 
 def identities(name: str) -> Part:
-    """Ids to the end."""
+    """Ids up to the end of the payload."""
     return Part(name, IDENTITIES)
 
 

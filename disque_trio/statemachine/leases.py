@@ -19,17 +19,17 @@ from disque_trio.statemachine.state import NodeState
 
 
 def start(node: NodeState, job: Job) -> None:
-    """A delivery starts the retry period anew, here and at the other holders.
+    """Restart the retry period at a delivery, here and at the other holders.
 
-    So a worker always has the whole RETRY period; in the original it has what is left of the period
-    that began when the job was queued (docs/differences.md, "Delivery lease").
+    So a worker always has the whole RETRY period; in the original, it has the rest of the period
+    that began when the job was enqueued (docs/differences.md, "Delivery lease").
     """
     if job.retry and node.config.delivery_lease:
         renew(node, job)
 
 
 def renew(node: NodeState, job: Job) -> None:
-    """A worker has the job from now on, for the whole RETRY period."""
+    """Begin or renew the lease of a worker, for the whole RETRY period."""
     if not job.flags & LEASED:
         reasons.clear(node, job, DELAYED | LAPSED | POSTPONED | RESTORED | RETURNING)
         counts.lease(node, job)
@@ -42,8 +42,8 @@ def renew(node: NodeState, job: Job) -> None:
 def runs(node: NodeState, job: Job) -> bool:
     """Has this node delivered the job to a worker whose lease may still run?
 
-    A lease ends with the earliest moment at which a holder may announce the next period: retry
-    times are spread, and WILLQUEUE comes ahead.
+    A lease ends at the earliest time at which a holder may announce a requeue: retry times vary at
+    random, and WILLQUEUE precedes the requeue.
     """
     if job.state != ACTIVE or not job.flags & LEASED:
         return False

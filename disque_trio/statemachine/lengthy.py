@@ -1,7 +1,7 @@
-"""Replies that are made while their clients read them (decision 115).
+"""Replies that are produced while their clients read them (decision 115).
 
-What they show is chosen when the request is carried out; each value is made when it is about to be
-sent. A job that goes meanwhile is shown as it went.
+The request selects the items; each value is made when it is about to be sent. A job that is dropped
+meanwhile is shown in its last state.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -13,17 +13,17 @@ from disque_trio.statemachine.state import NodeState
 
 T = TypeVar("T")
 SOME: Final = 16
-"""Values that are made at a time,"""
+"""The number of values per step."""
 FEWER: Final = 4
-"""and as many of those that take longer."""
+"""The number of values per step, for values that take longer."""
 STEP_WORK: Final = 64
-"""What a step costs, as the number of bytes of a reply that cost as much."""
+"""The cost of a step, in bytes of a reply with the same cost."""
 _SAMPLES: Final = 256
 _VALUE_BYTES: Final = 64
 
 
 class JobsLeft:
-    """Jobs that a reply has still to show, with their bodies: a job that goes leaves its own."""
+    """The remaining jobs of a reply, with their bodies, because a dropped job loses its own."""
 
     def __init__(self, node: NodeState, jobs: Iterable[Job] = ()) -> None:
         self._jobs = node.jobs
@@ -32,14 +32,14 @@ class JobsLeft:
         self.add(jobs)
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Some more jobs, before the first is shown."""
+        """Add jobs, before the first one is shown."""
         self._left += [(job, job.body) for job in jobs]
 
     def parts(
         self, head: list[Reply], show: Callable[[Job, Body | None], Reply], some: int = SOME
     ) -> Generator[list[Reply], None, None]:
-        """The values before them, and how many they are; then `some` at a time, as `show` makes
-        each."""
+        """The values of `head` and the number of jobs; then the jobs, `some` per step, as made by
+        `show`."""
         yield [*head, Opening(len(self._left))]
         while self._at < len(self._left):
             now = self._left[self._at : self._at + some]
@@ -48,7 +48,7 @@ class JobsLeft:
             yield [show(*each) for each in now if each is not None]
 
     def sizes(self) -> tuple[int, int]:
-        """What `Lengthy.left` says, by a sample."""
+        """`Lengthy.left`, estimated from a sample."""
         all_, alone = 0, 0
         count = len(self._left) - self._at
         step = count // _SAMPLES + 1
@@ -64,7 +64,7 @@ class JobsLeft:
 def of_names(
     names: Sequence[bytes], show: Callable[[bytes], list[Reply]], head: list[Reply], work: int
 ) -> Lengthy:
-    """Many names, or the values that each of them stands for, which follow the head."""
+    """A reply of `head`, followed by the values that `show` makes for each name."""
     return Lengthy(_parts_of_names(names, show, head), work)
 
 
@@ -77,7 +77,7 @@ def _parts_of_names(
 
 
 def whole(reply: Reply) -> Reply:
-    """A lengthy reply made at once."""
+    """The reply; a `Lengthy` is produced completely."""
     if not isinstance(reply, Lengthy):
         return reply
     values = (value for part in reply.parts for value in part)

@@ -1,10 +1,11 @@
-"""The life of a job in this node: registered, queued, fetched, acknowledged, gone (original 6.1).
+"""The life of a job in this node: registered, queued, fetched, acknowledged, dropped (original
+6.1).
 
 Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job,
-and `body` of one that has gone; `NodeState.table`, `queues`, `ready` and `pending_queues`, and adds
-to `ended`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`, `evictable` and `dummies`.
-Adds to `Endings.rows`. Jobs that begin or end here are recorded at once; copies from other nodes
-are recorded by the module that takes them in.
+and `body` of a dropped one; `NodeState.table`, `queues`, `ready` and `pending_queues`, and adds to
+`ended`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`, `evictable` and `dummies`. Adds
+to `Endings.rows`. Jobs that begin or end here are recorded in the journal here; the modules that
+receive copies record those.
 """
 
 from typing import Final
@@ -55,24 +56,25 @@ from disque_trio.statemachine.state import NodeState
 
 _SPREAD: Final = 2 * DESYNC
 _BY_CLIENT: Final = (Cause.ENQUEUE, Cause.RELEASE, Cause.REDRIVEN)
-"""A client wants it queued, so a lease that runs is over (NACK says so itself)."""
+"""Causes by which a client ends a running lease (besides NACK, which QUEUED marks itself)."""
 NOT_COUNTED: Final = (
     Cause.NACK, Cause.RELEASE, Cause.REDRIVEN, Cause.BACKED_OFF, Cause.FOLLOWED, Cause.UNBEGUN,
 )  # fmt: skip
-"""Why a job is queued again without an additional delivery."""
+"""Causes of a requeue that do not count as an additional delivery."""
 _ACKED: Final = b"acked"
 _ENDS: Final = {Cause.EXPIRED: b"expired", Cause.FASTACK: _ACKED, Cause.DELJOB: _ACKED}
-"""What WAITJOB answers of a job that is dropped without being acknowledged here first."""
+"""The reply of WAITJOB for a job that is dropped without having been acknowledged here."""
 _TRIED_EVERY: Final[Millis] = 1000
-"""How often it is seen whether a job with RETRY 0 is still held back."""
+"""How often a job with RETRY 0 is checked while it is held back."""
 QUEUE_LOOK: Final[Millis] = 30_000
-"""How often a node with others looks whether jobs of a queue should be taken elsewhere."""
+"""How often a node in a cluster checks whether clients of other nodes should receive jobs of a
+queue."""
 QUEUE_IDLE_LIMIT: Final[Millis] = 300_000
 """An empty queue that was unused for this long is dropped (original 6.11)."""
 
 
 def register(node: NodeState, job: Job, cause: Cause) -> None:
-    """Take the job into the table and the timer."""
+    """Add a job to the table, and set its timer."""
     _hold(node, job)
     if job.state == ACTIVE:
         counts.unqueue(node, job)
@@ -82,7 +84,7 @@ def register(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def begin(node: NodeState, job: Job) -> None:
-    """Take a new job of this node into the table if it is not there, and queue it now or, with a
+    """Add a new job of this node to the table if it is not there, and enqueue it now or, with a
     delay, later (original 6.3)."""
     if job.id not in node.jobs:
         # As `_hold` does, for a job that cannot be evicted.
@@ -97,7 +99,7 @@ def begin(node: NodeState, job: Job) -> None:
     if job.extensions is not None and key_index.is_held_back(job):
         key_index.await_end(node, job)
     if job.delay or job.flags & BCAST_QUEUED:
-        # With this flag, another holder has queued it already.
+        # With this flag, another holder has enqueued it already.
         spilling.offer(node, job)
         if not job.flags & BCAST_QUEUED:
             await_delay(node, job)
@@ -121,9 +123,9 @@ def _hold(node: NodeState, job: Job) -> None:
 
 
 def unregister(node: NodeState, job: Job, cause: Cause) -> None:
-    """Forget the job here, whatever its state.
+    """Drop the job here, in any state.
 
-    An acknowledged one leaves a tombstone if other nodes may hold it.
+    An acknowledged job leaves a tombstone if other nodes may hold it.
     """
     if job.state == QUEUED:
         dequeue(node, job, Cause.DROPPED)
@@ -144,15 +146,14 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     if memory.spillable is not None:
         spilling.forget(node, job)
     if weight > JOB_BYTES + HEAD or job.in_line:
-        # Neither its entry in a queue, until that is swept, nor its row among those that have ended
-        # must keep the body.
+        # A stale entry in a queue, or a row of `endings`, must not keep the body in memory.
         job.body = endings.head(job)
     if job.flags >= TRACED:
         trace.note(node, Kind.DROP, job, cause)
 
 
 def _conclude(node: NodeState, job: Job, cause: Cause) -> None:
-    """Take it off the counts, leave a tombstone, and have those told who wait for its end."""
+    """End the job's counts, leave a tombstone, and note its end for waiting clients."""
     if job.state != ACKED:
         counts.leave(node, job, job.flags)
         counts.requeue(node, job)
@@ -169,33 +170,35 @@ def _conclude(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def note_end(node: NodeState, job: Job, end: bytes) -> None:
-    """Let `waiters` tell those who wait for the end of the job, at the end of the batch."""
+    """Note the end of a job for the clients that wait for it; `waiters` replies to them at the end
+    of the batch."""
     if job.id in node.awaited:
         node.ended[job.id] = _ACKED if job.state == ACKED else end
 
 
 def is_ours_alone(node: NodeState, job: Job) -> bool:
-    """Has no other node ever had this job? For jobs of other nodes the holders may not all be
-    known."""
+    """Has no other node ever had this job? False for jobs of other nodes, because their list of
+    holders may be incomplete."""
     myself = node.cluster.myself
     if job.holders is myself.holding:
-        # Only new jobs of this node are given this very tuple.
+        # Only new jobs of this node have this tuple object.
         return True
     return job.holders == (myself.id,) and job.id[2:10] == myself.id[:8]
 
 
 def schedule(node: NodeState, job: Job) -> None:
-    """Let the job timer come back when the job's next deadline is due."""
+    """Set the job's timer to its next deadline."""
     node.timers.arm(job, next_wake(job))
 
 
 def desync(node: NodeState) -> Millis:
-    """A random spread, so that holders of a job do not wake together."""
+    """A random offset in milliseconds, so that holders of a job do not requeue it at the same
+    time."""
     return int(node.rng.random() * _SPREAD) - DESYNC
 
 
 def restart_retry(node: NodeState, job: Job) -> None:
-    """Begin the retry period anew. At-most-once jobs have none."""
+    """Restart the retry period. At-most-once jobs have none."""
     timers = node.timers
     if job.retry:
         job.flags |= BCAST_WILLQUEUE
@@ -209,7 +212,7 @@ def restart_retry(node: NodeState, job: Job) -> None:
 
 
 def requeue_in(node: NodeState, job: Job, wait: Millis) -> None:
-    """Queue the job `wait` from now, in place of its earlier time."""
+    """Set the time of the next enqueue to `wait` ms from now."""
     was_delayed = job.flags & DELAYED
     clear(node, job, RESTORED | DELAYED)
     job.requeue_at = max(node.mono + wait, 1)
@@ -229,7 +232,7 @@ def unmark(job: Job, flag: int) -> None:
 
 
 def queue_for(node: NodeState, name: bytes) -> Queue:
-    """The queue of that name, created if need be."""
+    """The queue with this name, created if it does not exist."""
     queue = node.queues.get(name)
     if queue is None:
         now = node.mono
@@ -253,10 +256,10 @@ def is_paused_in(node: NodeState, name: bytes) -> bool:
 
 
 def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
-    """Queue the job; False, and no change, if it may not be (original 6.1).
+    """Enqueue the job. Returns False, without change, if it may not be enqueued (original 6.1).
 
-    The first time is not announced, because no other holder would queue it now; later times are
-    announced with QUEUED, so that the other holders postpone.
+    The first enqueue is not announced, because no other holder would enqueue the job now. Later
+    ones are announced with QUEUED, so that the other holders postpone their requeue.
     """
     if (
         not may_be_queued(job)
@@ -274,7 +277,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         job.flags |= QUEUED_ONCE
         job.requeue_at = 0
     if job.flags & BCAST_QUEUED or cause is Cause.NACK:
-        # It is queued again: count it, and let the other holders postpone.
+        # A requeue: count it, and announce it.
         trace.trouble(node, job, ACTIVE)
         nack, again = cause is Cause.NACK, cause not in NOT_COUNTED
         count_delivery(job, nack=nack, redelivery=again)
@@ -285,7 +288,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         job.flags |= BCAST_QUEUED
     restart_retry(node, job)
     queue = queue_for(node, job.queue)
-    # One name for all jobs of the queue.
+    # All jobs of the queue share one name object.
     job.queue = queue.name
     queue.add(job)
     if node.memory.spillable is not None and queue.comes_late(job, node.knobs.spill_ahead):
@@ -296,7 +299,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     if (
         node.is_recording
         and not is_recorded_so
-        # `begin` records the first time, and `recovery` knows whether there is a record.
+        # `begin` records the first enqueue, and `recovery` writes a record if there is none.
         and cause is not Cause.FIRST
         and cause is not Cause.LOADED
     ):
@@ -310,8 +313,9 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
 
 
 def _is_held_back(node: NodeState, job: Job, cause: Cause) -> bool:
-    """Does it wait for the end of an earlier job with its key (decision 76)? Then `key_ordering`
-    queues it, or it is tried again after a period, in case that node ends. ENQUEUE outweighs it."""
+    """Does the job wait for the end of an earlier job with its key (decision 76)? Then
+    `key_ordering` enqueues it; in case that node fails, this one tries again after a period.
+    ENQUEUE ends the wait."""
     if not key_index.is_held_back(job):
         return False
     if cause is Cause.ENQUEUE:
@@ -335,7 +339,7 @@ def count_delivery(job: Job, *, nack: bool, redelivery: bool) -> None:
 
 
 def mark_ready(node: NodeState, queue: Queue) -> None:
-    """Let waiting clients be served at the end of the input, unless deliveries are paused."""
+    """Have waiting clients served at the end of the input, unless output is paused."""
     if not queue.paused & PAUSE_OUT:
         node.ready[queue.name] = queue
 
@@ -347,7 +351,7 @@ def mark_pending(node: NodeState, name: bytes) -> None:
 
 
 def dequeue(node: NodeState, job: Job, cause: Cause) -> bool:
-    """Take the job out of its queue; its timers go on."""
+    """Remove the job from its queue. Its timers continue. Returns False if it is not queued."""
     if job.state != QUEUED or job.queue is None:
         return False
     job.state = ACTIVE
@@ -359,7 +363,7 @@ def dequeue(node: NodeState, job: Job, cause: Cause) -> bool:
 
 
 def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
-    """Take the first job that has not expired, for a client or another node."""
+    """Remove the first job that has not expired from its queue, for a client or another node."""
     while (job := queue.pop()) is not None and job.expires <= node.mono:
         job.state = ACTIVE
         counts.unqueue(node, job)
@@ -382,8 +386,8 @@ def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
 
 
 def end(node: NodeState, job: Job, cause: Cause) -> None:
-    """The job must not be delivered again; `acks` collects its copies (original 6.5). The caller
-    has seen to the counts of its queue."""
+    """Acknowledge the job, so it is not delivered again; `acks` collects it (original 6.5). The
+    caller must already have ended its counts."""
     if job.state == QUEUED:
         dequeue(node, job, Cause.ACKED)
     counts.requeue(node, job)
@@ -400,7 +404,7 @@ def end(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def finish(node: NodeState, job: Job, cause: Cause, end: Cause = Cause.COLLECTED) -> None:
-    """`end` and collect in one step, for a job without copies elsewhere: nearly half the time."""
+    """`end` and collect in one step, for a job without copies elsewhere, in about half the time."""
     if job.state == QUEUED:
         dequeue(node, job, Cause.ACKED)
     counts.requeue(node, job)
@@ -411,24 +415,26 @@ def finish(node: NodeState, job: Job, cause: Cause, end: Cause = Cause.COLLECTED
         key_index.end(node, job)
     if job.flags >= TRACED:
         trace.note(node, Kind.ACKED, job, cause)
-    # As scheduling a collection does, so that both ways draw the same numbers.
+    # `schedule_collection` also draws a number; so both ways draw the same ones.
     node.rng.random()
     unregister(node, job, end)
 
 
 def schedule_collection(node: NodeState, job: Job) -> None:
-    """Try the collection of an ack again, ever more rarely."""
+    """Schedule the next attempt to collect an acknowledged job, after a wait that grows with each
+    attempt."""
     job.gc_at = next_collection(node, job.gc_attempt)
     schedule(node, job)
 
 
 def next_collection(node: NodeState, attempt: int) -> Millis:
-    """When to try the collection of an ack after so many attempts."""
+    """The time of the next attempt to collect an acknowledged job, after `attempt` attempts."""
     return node.mono + gc_wait(attempt) + desync(node)
 
 
 def drop_queue_if_idle(node: NodeState, queue: Queue, limit: Millis = QUEUE_IDLE_LIMIT) -> bool:
-    """Forget a queue that is empty, unpaused, without clients and long unused (original 6.11)."""
+    """Drop a queue that is empty, not paused, without clients, and unused for `limit` ms (original
+    6.11). Returns whether it was dropped."""
     if len(queue) or queue.waiting or queue.paused:
         return False
     if node.mono - queue.accessed < limit:
@@ -440,7 +446,7 @@ def drop_queue_if_idle(node: NodeState, queue: Queue, limit: Millis = QUEUE_IDLE
 
 
 def drop_queues(node: NodeState) -> None:
-    """Forget all queues. They have neither jobs nor waiting clients any more."""
+    """Drop all queues. They must have neither jobs nor waiting clients."""
     for queue in node.queues.values():
         _release_queue(node, queue)
     node.queues.clear()

@@ -1,8 +1,8 @@
-"""The limits of a queue, or of one of its groups: their setting, and what a node knows of their use
-(decisions 136 and 161).
+"""The limits of a queue, or of one of its groups: their setting, and their use (decisions 136 and
+161).
 
-`limiting` writes what a node may deliver, `keeping` what it grants as keeper; both write the timer.
-`counts` writes which leases of a group run.
+`limiting` writes the fields about this node's deliveries, `keeping` those about its grants as
+keeper; both write the timer. `counts` writes the leases of a group.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from disque_trio.statemachine.base import LinkId, Millis, NodeId
 from disque_trio.statemachine.timers import Timed
 
 MOST_LIMITS: Final = 1000
-"""Queues with limits that a node keeps."""
+"""The maximum number of queues with limits."""
 
 
 @attrs.frozen
@@ -21,26 +21,27 @@ class Setting:
     """The limits of a queue."""
 
     epoch: Millis = 0
-    """When it was set, in Unix milliseconds by the clock of that node; later than the one
-    before."""
+    """When it was set, in Unix milliseconds by the clock of the node that set it; later than the
+    previous setting."""
     concurrency: int = 0
-    """How many of its jobs may be leased at the same time; 0 is any number."""
+    """How many of its jobs may be leased at the same time; 0 is no limit."""
     rate: int = 0
-    """How many may be delivered in `period`; 0 is any number."""
+    """How many jobs may be delivered in `period`; 0 is no limit."""
     period: Millis = 0
     burst: int = 0
-    """How many of them may be delivered at once after a pause; 0 is as few as possible."""
+    """How many of them may be delivered at once after a time without deliveries; 0 is the
+    minimum."""
     is_loose: bool = False
-    """May each side of a partition use the whole, and not only its part?"""
-    # The same of each group.
+    """May each side of a partition use the whole limits, instead of its part?"""
+    # The limits of each group.
     group_concurrency: int = 0
     group_rate: int = 0
     group_period: Millis = 0
     group_burst: int = 0
 
     def is_after(self, other: "Setting") -> bool:
-        """Does it hold in place of the other one? The one with the latest epoch holds, and of two
-        with the same one the greater."""
+        """Does it supersede the other setting? The later epoch applies; if they are equal, the
+        greater setting."""
         return attrs.astuple(self) > attrs.astuple(other)
 
     @property
@@ -50,12 +51,12 @@ class Setting:
 
     @property
     def is_of_queue(self) -> bool:
-        """Is there one of all jobs together?"""
+        """Is there a limit for all jobs of the queue together?"""
         return bool(self.concurrency or self.rate)
 
     @property
     def is_of_groups(self) -> bool:
-        """Is there one of each group?"""
+        """Is there a limit for each group?"""
         return bool(self.group_concurrency or self.group_rate)
 
     @property
@@ -67,22 +68,24 @@ class Setting:
 
 @attrs.define(eq=False, weakref_slot=False)
 class Share:
-    """What the keeper of a queue knows of a node, itself included. `keeping` writes it."""
+    """The keeper's record of a node, including itself. `keeping` writes it."""
 
     number: int = 0
-    """Of its last report, and the link to the node then: a new process begins again with 1."""
+    """The number of its last report. With the link at that time, because a new process restarts at
+    1."""
     link: LinkId = 0
     used: int = 0
-    """How many leases it has given that run."""
+    """The number of its running leases."""
     slots: int = 0
-    """How many it may have at most, by its report and by what it was granted since."""
+    """The maximum number of leases that it may have, by its report and later grants."""
     wanted: int = 0
-    """How many more it could deliver."""
+    """How many more jobs it could deliver."""
     until: Millis = 0
-    """How long that counts if nothing is heard of it: it may have given a lease just before."""
+    """How long `slots` and `used` count without a new report, because the node may have begun a
+    lease just before."""
     reported_at: Millis = 0
     voted_until: Millis = 0
-    """How long its part of the limit is granted here."""
+    """How long its part of the limits is assigned to this keeper."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -90,66 +93,65 @@ class Limit(Timed):
     """A queue with limits, or a group of one that has limits of groups."""
 
     name: bytes
-    """Of the queue."""
+    """The name of the queue."""
     setting: Setting
     group: bytes = b""
     """Empty for the queue as a whole."""
     leases: int = 0
-    """Of a group: how many of its leases run here."""
+    """For a group: the number of its leases that run here."""
     awaited: dict[bytes, Millis] = attrs.Factory(dict)
-    """Of a queue: the groups whose leases or tokens have been asked for, and until when the answer
+    """For a queue: the groups for which leases or tokens were requested, and until when the answer
     is awaited."""
     wanted_until: Millis = 0
-    """Of a group: how long clients are taken to want its jobs since one last did."""
+    """For a group: how long clients are assumed to want its jobs, after a client last did."""
     known_at: Millis = 0
-    """Of a queue: since when its groups may leave their parts to keepers. Of a group: when another
-    node last took itself for the keeper."""
-    # What this node may deliver. `limiting` writes it.
+    """For a queue: when this setting was applied; its groups have no earlier history. For a group:
+    when another node last claimed to be the keeper."""
+    # This node's deliveries. `limiting` writes these fields.
     slots: int = 0
-    """How many leases it may have given at the same time."""
+    """How many leases may run here at the same time."""
     tokens: int = 0
-    """How many jobs it may deliver."""
+    """How many jobs this node may deliver."""
     slots_until: Millis = 0
     tokens_until: Millis = 0
     number: int = 0
-    """Of the last report."""
+    """The number of the last report."""
     asked_at: Millis = 0
     asked_before: Millis = 0
     """When the report before that was sent."""
     is_answered: bool = True
     """Has the keeper answered the last report?"""
     asked: int = 0
-    """How many more deliveries it has asked for."""
+    """How many more deliveries were requested."""
     used: int = 0
-    """How many leases the last report said that run here, or may at once."""
+    """How many leases were reported as running, or as possible with the tokens at hand."""
     reported: int = 0
-    """How many leases it has said that it uses, or may use."""
+    """How many leases were reported as used or usable."""
     missed: int = 0
-    """How many jobs clients could have got since: the queue waits for its limit."""
+    """How many jobs clients could have received since then: the queue waits for its limit."""
     retry: Millis = 0
-    """The longest RETRY of the jobs that were delivered here lately."""
+    """The longest RETRY of the jobs that were delivered here, or reported by other nodes."""
     promised_to: NodeId = b""
-    """Which keeper may grant the part of this node, and until when no other."""
+    """The keeper to which this node's part is assigned; until `promised_until` to no other."""
     promised_until: Millis = 0
-    # What it grants as keeper. `keeping` writes it.
+    # This node's grants as the keeper. `keeping` writes these fields.
     shares: dict[NodeId, Share] = attrs.Factory(dict)
     gained_at: Millis = 0
-    """When it was last left the part of a node that another keeper had before; 0 if it is not the
-    keeper."""
+    """When it last gained a node's part from another keeper; 0 if it is not the keeper."""
     is_complete: bool = False
-    """Has each node reported since, or has everything expired that others had granted?"""
+    """Since then, has each node reported, or have all grants of other keepers expired?"""
     part: int = 0
-    """How many leases it could grant before that."""
+    """How many leases it could grant before the gain."""
     ceiling: int = 0
-    """Until it is complete: that, or the most leases in use at the nodes that report if it is
-    more."""
+    """The limit of its grants until `is_complete`: `part`, or the leases in use at reporting nodes
+    if they are more."""
     level: float = 0.0
-    """The tokens in the bucket, and when that was computed."""
+    """The tokens in the bucket at time `level_at`."""
     level_at: Millis = 0
     poll: int = 0
     polled_at: Millis = 0
-    """The last poll, and when it was sent."""
+    """The time of the last poll; `poll` is its number."""
     woken_at: Millis = 0
-    """When the queue came into use again."""
+    """When the queue last came into use."""
     fair: int = -1
-    """If more leases are wanted than there are: how many each node may have; else -1."""
+    """The maximum number of leases per node if more are wanted than exist; otherwise -1."""

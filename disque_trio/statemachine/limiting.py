@@ -1,8 +1,8 @@
-"""Limits of queues: how they become known, and what this node may deliver (decisions 136, 161).
+"""Limits of queues: their distribution, and this node's permitted deliveries (decisions 136, 161).
 
-A setting is sent to all nodes at once, and again to one whose PONG shows that it has other ones.
-What a node may deliver is granted by the keeper of the queue (`keeping`). With limits of groups,
-each group in use has a `Limit` and a keeper of its own; nobody keeps one that is out of use.
+A new setting is sent to all nodes, and again to a node whose PONG has another digest. The keeper of
+the queue grants deliveries (`keeping`). With limits of groups, each group in use has a `Limit` and
+a keeper of its own; unused groups have neither.
 
 Owns `NodeState.limits`, `limits_digest`, `group_limits`, `placeless` and `short`, `Queue.limit`,
 and of `Limit` the setting and the fields about this node; sets `Outbox.nodes_changed`, because
@@ -36,28 +36,30 @@ from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
 SLOTS_VALID: Final[Millis] = 2000
-"""How long leases may be given by a grant, from the report that it answers."""
+"""How long new leases may use a grant, from the report that it answers."""
 TOKENS_VALID: Final[Millis] = 1000
-"""The same of tokens of a rate."""
+"""How long tokens of a rate are valid, from the report that the grant answers."""
 PROMISE: Final[Millis] = 2500
-"""How long a node's part of a limit is its keeper's, from the report that says so."""
+"""How long a node's part of a limit is assigned to its keeper, from the assigning report."""
 ANSWER: Final[Millis] = 250
-"""How long the answer of a keeper is awaited."""
+"""How long a group waits for the answer of its keeper."""
 ASKED_AHEAD: Final = 8
-"""How many groups may ask for few clients."""
+"""How many groups of a queue may wait for an answer even if few clients wait."""
 WANTED: Final[Millis] = 1000
-"""How long the jobs of a group are wanted by clients that do not wait, since one did."""
+"""How long the jobs of a group count as wanted after a client without a wait could have received
+one."""
 MOST_WANTED: Final = 10_000
-"""What a node asks for at once."""
+"""The maximum number of jobs that a node requests at once."""
 _KEPT_FOR: Final[Millis] = 86_400_000
-"""How long it is remembered that the limits of a queue were removed."""
+"""How long the removal of a queue's limits is kept."""
 
 
 # Settings.
 
 
 def set_limits(node: NodeState, name: bytes, setting: Setting) -> None:
-    """A client sets, or removes, the limits of a queue for the whole cluster."""
+    """Set or remove the limits of a queue for the whole cluster. Raises CommandError if there are
+    too many."""
     known = node.limits.get(name)
     if known is None:
         if not setting.is_set:
@@ -74,7 +76,7 @@ def set_limits(node: NodeState, name: bytes, setting: Setting) -> None:
 
 
 def apply(node: NodeState, name: bytes, setting: Setting) -> None:
-    """Take in a setting, unless a later one is known. Clients that it lets through are served."""
+    """Apply a setting, unless there is a later one. Clients that it permits are served."""
     limit = node.limits.get(name)
     if limit is None:
         if len(node.limits) >= MOST_LIMITS:
@@ -107,18 +109,18 @@ def _apply_to_groups(node: NodeState, of_queue: Limit, queue: Queue | None) -> N
 
 
 def restore(node: NodeState, settings: Iterable[tuple[bytes, Setting]]) -> None:
-    """Take in the settings of nodes.conf, but for limits that were removed long ago."""
+    """Apply the settings of nodes.conf, except limits that were removed long ago."""
     for name, setting in settings:
         if setting.is_set or setting.epoch > node.wall - _KEPT_FOR:
             apply(node, name, setting)
     if node.cluster.size > 1:
-        # What the process before this one has promised is not known.
+        # The assignments of the previous process are unknown.
         for limit in node.limits.values():
             limit.promised_until = limit.known_at = node.mono + PROMISE
 
 
 def digest(node: NodeState) -> bytes:
-    """A number for all settings; empty if there are none. Each PONG has it."""
+    """A digest of all settings, which each PONG has; empty if there are none."""
     if node.limits_digest is None:
         sum = 0
         for name, limit in sorted(node.limits.items()):
@@ -128,7 +130,7 @@ def digest(node: NodeState) -> bytes:
 
 
 def compare(node: NodeState, peer: Peer, digest_there: bytes) -> None:
-    """The settings at this node have that digest: send it ours if they differ."""
+    """Send our settings to `peer` if its digest differs."""
     if peer.capabilities & LIMITS and digest_there != digest(node):
         for name, limit in node.limits.items():
             send.to_node(node, peer, _message(name, limit.setting))
@@ -139,7 +141,7 @@ def _message(name: bytes, setting: Setting) -> QueueLimit:
 
 
 def on_queuelimit(node: NodeState, _sender: Peer, message: QueueLimit) -> None:
-    """Another node knows these limits."""
+    """Handle QUEUELIMIT: the setting of a queue at another node."""
     rate = message.rate, message.period, message.burst
     group_rate = message.group_rate, message.group_period, message.group_burst
     of_group = message.group_concurrency, *group_rate
@@ -152,8 +154,8 @@ def on_queuelimit(node: NodeState, _sender: Peer, message: QueueLimit) -> None:
 
 
 def of_group(node: NodeState, name: bytes, group: bytes) -> Limit | None:
-    """The limit of a group that comes into use, or of the queue if the group is empty. None if
-    there is none, or there are too many groups in use."""
+    """The limit of a group, created if it comes into use; or of the queue, if `group` is empty.
+    None if there is none, or if too many groups are in use."""
     of_queue = node.limits.get(name)
     if of_queue is None or not group:
         return of_queue if of_queue is not None and of_queue.setting.is_of_queue else None
@@ -161,14 +163,14 @@ def of_group(node: NodeState, name: bytes, group: bytes) -> Limit | None:
     has_place = len(node.group_limits) < node.knobs.groups_in_use
     if limit is None and has_place and of_queue.setting.is_of_groups:
         limit = node.group_limits[name, group] = Limit(name, of_queue.setting.of_group, group)
-        # Later than the last report before it was forgotten.
+        # Greater than the number of any report before the record was dropped.
         limit.number = node.mono & 0x7FFF_FFFF
         limit.promised_until = of_queue.known_at
     return limit
 
 
 def forget_group(node: NodeState, limit: Limit) -> None:
-    """A group is out of use."""
+    """Drop the record of an unused group."""
     node.timers.disarm(limit)
     answered(node, limit)
     del node.group_limits[limit.name, limit.group]
@@ -181,12 +183,13 @@ def forget_group(node: NodeState, limit: Limit) -> None:
 
 
 def await_place(node: NodeState, name: bytes, group: bytes) -> None:
-    """The limits of as many groups are kept as may be: this one waits until one is forgotten."""
+    """Have a group wait until the record of another one is dropped, because there are too many in
+    use."""
     node.placeless[name, group] = None
 
 
 def unpark(node: NodeState, limit: Limit) -> None:
-    """Let clients try to get its jobs again."""
+    """Give the group turns again."""
     _unpark(node, limit.name, limit.group)
 
 
@@ -200,13 +203,13 @@ def _unpark(node: NodeState, name: bytes, group: bytes) -> bool:
 
 
 def want(node: NodeState, limit: Limit) -> None:
-    """A client could get a job of this group."""
+    """Note that a client could receive a job of this group."""
     limit.wanted_until = node.mono + WANTED
 
 
 def may_ask(node: NodeState, queue: Queue, of_queue: Limit) -> bool:
-    """May one more group of the queue ask its keeper? If all did at once, the answers would come
-    too late to be valid; what is granted beyond what clients want expires."""
+    """May one more group of the queue send a request to its keeper? If all did so at once, the
+    answers would arrive too late to be valid, and unused grants would expire."""
     awaited = of_queue.awaited
     most = min(node.knobs.groups_asked, max(ASKED_AHEAD, 2 * len(queue.waiting)))
     if len(awaited) >= most:
@@ -216,12 +219,12 @@ def may_ask(node: NodeState, queue: Queue, of_queue: Limit) -> bool:
 
 
 def await_answer(node: NodeState, of_queue: Limit, group: bytes) -> None:
-    """The group has asked its keeper."""
+    """Note that the group has sent a request to its keeper."""
     of_queue.awaited[group] = node.mono + ANSWER
 
 
 def answered(node: NodeState, limit: Limit) -> None:
-    """The keeper has answered, or does not: the next group may ask."""
+    """The keeper has answered, or the wait has ended: the next group may send a request."""
     of_queue = node.limits.get(limit.name)
     if of_queue is None or of_queue.awaited.pop(limit.group, None) is None:
         return
@@ -231,20 +234,20 @@ def answered(node: NodeState, limit: Limit) -> None:
 
 
 def doubt(node: NodeState, limit: Limit) -> None:
-    """Another node takes itself for the keeper of this group, if it is one."""
+    """Note that another node claims to be the keeper, if this is the limit of a group."""
     if limit.group:
         limit.known_at = node.mono
 
 
 def has_jobs(node: NodeState, queue: Queue) -> bool:
-    """Are there jobs here that this node may deliver, or give to others?"""
+    """Are there jobs here that this node may deliver, or send to other nodes?"""
     return bool(queue.length) and (
         queue.limit is None or not queue.limit.setting.is_of_groups or queue.oldest() is not None
     )
 
 
 def leased(node: NodeState, limit: Limit) -> int:
-    """How many leases run here."""
+    """The number of leases that run here."""
     return limit.leases if limit.group else node.leased.get(limit.name, 0)
 
 
@@ -252,8 +255,8 @@ def leased(node: NodeState, limit: Limit) -> int:
 
 
 def keeper(node: NodeState, limit: Limit, also: NodeId = b"") -> NodeId:
-    """Which node keeps the limits of the queue: of those that can be reached, the one with the
-    greatest hash. A node that has polled this one lately, or does so now, can be reached."""
+    """The keeper of the limits: the reachable node with the greatest hash. A node that has polled
+    this one recently counts as reachable, as does `also`."""
     cluster = node.cluster
     ids = [
         peer.id
@@ -268,7 +271,7 @@ def keeper(node: NodeState, limit: Limit, also: NodeId = b"") -> NodeId:
     myself = cluster.myself.id
     if not cluster.is_leaving or not ids:
         ids.append(myself)
-    if ids.count(myself) == len(ids):  # nobody else, and this is asked at each delivery
+    if ids.count(myself) == len(ids):  # a shortcut, because every delivery calls this
         return myself
     hashed = b"%b\0%b" % (limit.name, limit.group) if limit.group else limit.name
     return max(ids, key=lambda id: _rank(hashed, id))
@@ -280,8 +283,8 @@ def _rank(name: bytes, id: NodeId) -> tuple[bytes, NodeId]:
 
 
 def vote(node: NodeState, limit: Limit, id: NodeId) -> bool:
-    """May that node grant this node's part of the limits? One at a time may, and none that ranks
-    below a node that can be reached."""
+    """Assign this node's part of the limits to that keeper, if possible. Only one keeper has it at
+    a time, and none that ranks below a reachable node."""
     if limit.promised_to != id and node.mono < limit.promised_until:
         return False
     if keeper(node, limit, id) != id:
@@ -291,11 +294,11 @@ def vote(node: NodeState, limit: Limit, id: NodeId) -> bool:
     return True
 
 
-# What may be delivered here.
+# Deliveries here.
 
 
 def allowed(node: NodeState, limit: Limit) -> int:
-    """How many jobs of the queue may be delivered here now."""
+    """How many jobs of the queue or group may be delivered here now."""
     setting = limit.setting
     most = MOST_WANTED
     if setting.concurrency:
@@ -307,7 +310,7 @@ def allowed(node: NodeState, limit: Limit) -> int:
 
 
 def wanted(node: NodeState, limit: Limit) -> int:
-    """How many jobs could be delivered here, beyond those that may be."""
+    """How many more jobs could be delivered here than the limits allow."""
     return max(_deliverable(node, limit) - allowed(node, limit), 0)
 
 
@@ -323,8 +326,8 @@ def _deliverable(node: NodeState, limit: Limit) -> int:
 
 
 def lacks_tokens(node: NodeState, limit: Limit) -> bool:
-    """May leases be given here, some of which have ended since the last report, but no jobs
-    delivered? The keeper gives no tokens for leases that it takes to run."""
+    """Are there free leases here, some of which have ended since the last report, but no tokens?
+    The keeper grants no tokens for leases that it counts as running."""
     if not (limit.setting.rate and limit.setting.concurrency):
         return False
     leases = leased(node, limit)
@@ -333,7 +336,7 @@ def lacks_tokens(node: NodeState, limit: Limit) -> bool:
 
 
 def waits(node: NodeState, queue: Queue) -> bool:
-    """Do clients wait for jobs that are here, only because of the limits?"""
+    """Do clients wait only because of the limits, although there are jobs here?"""
     limit = queue.limit
     if limit is None or not limit.setting.is_set or queue.paused & PAUSE_OUT:
         return False
@@ -348,8 +351,8 @@ def limited(node: NodeState) -> list[Limit]:
 
 
 def unlimited_nodes(node: NodeState) -> list[NodeId]:
-    """The nodes that do not know limits, and deliver without them. What one that is lost knows is
-    not known: it says so when its link is there again."""
+    """Linked nodes that do not support limits, and deliver without them. Excludes failed nodes,
+    whose capabilities are unknown until they are linked again."""
     others = (each for each in node.cluster.nodes.values() if each is not node.cluster.myself)
     return [
         each.id
@@ -359,30 +362,31 @@ def unlimited_nodes(node: NodeState) -> list[NodeId]:
 
 
 def keeps(queue: Queue) -> bool:
-    """Do its jobs stay here for clients that wait until the limits allow?"""
+    """Do clients here wait for the queue's jobs until the limits allow, so that the jobs must stay
+    here?"""
     return queue.limit is not None and queue.limit.setting.is_set and bool(queue.waiting)
 
 
 def miss(node: NodeState, limit: Limit, count: int) -> None:
-    """So many jobs could have been delivered."""
+    """Note that `count` more jobs could have been delivered."""
     limit.missed = max(limit.missed, count)
     node.short[limit.name] = limit
 
 
 def forget_short(node: NodeState, limit: Limit) -> None:
-    """Nothing waits for the limits any more."""
+    """Note that no client waits for the limits of the queue any longer."""
     del node.short[limit.name]
 
 
 def spend(limit: Limit, jobs: Sequence[Job]) -> None:
-    """These are delivered."""
+    """Spend tokens for delivered jobs."""
     limit.tokens = max(limit.tokens - len(jobs), 0)
     for job in jobs:
         limit.retry = max(limit.retry, job.retry)
 
 
 def learn_retry(node: NodeState, limit: Limit, retry: Millis) -> None:
-    """Another node has jobs with this RETRY."""
+    """Note the RETRY of another node's jobs."""
     limit.retry = max(limit.retry, retry)
     of_queue = node.limits.get(limit.name)
     if of_queue is not None:
@@ -390,13 +394,13 @@ def learn_retry(node: NodeState, limit: Limit, retry: Millis) -> None:
 
 
 def used(node: NodeState, limit: Limit) -> int:
-    """How many leases that count run here."""
+    """The number of leases here that count towards the limits."""
     return leased(node, limit) if limit.setting.concurrency else 0
 
 
 def report(node: NodeState, limit: Limit) -> tuple[int, int, int]:
-    """What this node uses, may use, and wants. From now on it uses no more than it reports, until
-    it is granted more."""
+    """Make a report: the leases that this node uses, may use, and wants. Until a new grant, it uses
+    no more than it reports."""
     has_slots = limit.setting.concurrency
     here, more = used(node, limit), wanted(node, limit)
     if has_slots and limit.setting.rate:
@@ -412,7 +416,7 @@ def report(node: NodeState, limit: Limit) -> tuple[int, int, int]:
 
 
 def granted(node: NodeState, limit: Limit, slots: int, tokens: int) -> None:
-    """The keeper has answered the last report."""
+    """Apply the keeper's answer to the last report."""
     if tokens or slots > limit.slots:
         limit.asked = 0
     limit.is_answered = True
@@ -421,7 +425,7 @@ def granted(node: NodeState, limit: Limit, slots: int, tokens: int) -> None:
 
 
 def take_tokens(node: NodeState, limit: Limit, tokens: int, asked_at: Millis) -> None:
-    """The keeper grants tokens, in answer to the report of that time. Serve who waits for them."""
+    """Add tokens that the keeper grants for the report of `asked_at`, and serve waiting clients."""
     if node.mono >= limit.tokens_until:
         limit.tokens = 0
     if tokens and node.mono < asked_at + TOKENS_VALID:

@@ -1,7 +1,7 @@
-"""Bus links: which connection leads to which node (original 5.1).
+"""Bus links: the connections between nodes (original 5.1).
 
-Every node opens one link to every other node and sends its own messages there; a PONG goes back on
-the link of its PING. A link that another node opened belongs to no peer: each frame names its
+Every node opens one link to every other node and sends its messages there; a PONG is sent on the
+link of its PING. A link that another node opened belongs to no peer, because each frame names its
 sender.
 
 Owns `Cluster.links`, `Cluster.last_link`, the addresses of a `Link`, of a peer `link`,
@@ -17,7 +17,7 @@ from disque_trio.statemachine.state import NodeState
 
 
 def accepted(node: NodeState, local_ip: str, remote_ip: str) -> LinkId:
-    """Another node has opened a link; its frames will name it."""
+    """Register a link that another node has opened. Its frames name the node."""
     link = _number(node, None)
     link.local_ip = literal_ip(local_ip)
     link.remote_ip = literal_ip(remote_ip)
@@ -25,8 +25,8 @@ def accepted(node: NodeState, local_ip: str, remote_ip: str) -> LinkId:
 
 
 def dial(node: NodeState, peer: Peer) -> LinkId:
-    """Open our link to the node. Messages may be sent at once: the driver holds them until it is
-    up."""
+    """Open our link to the node. Messages may be sent at once: the driver buffers them until the
+    link is up."""
     link = _number(node, peer)
     peer.link = link.id
     peer.link_created = node.mono
@@ -44,7 +44,7 @@ def _number(node: NodeState, peer: Peer | None) -> Link:
 
 
 def linked(node: NodeState, link_id: LinkId, local_ip: str, remote_ip: str) -> None:
-    """A link that we dialled is up."""
+    """A link that this node dialled is up."""
     link = node.cluster.links.get(link_id)
     if link is None or link.peer is None:
         return
@@ -54,7 +54,7 @@ def linked(node: NodeState, link_id: LinkId, local_ip: str, remote_ip: str) -> N
 
 
 def unlinked(node: NodeState, link_id: LinkId) -> None:
-    """A link ended, or never came up. The heartbeat dials again."""
+    """A link was closed, or connecting failed. The heartbeat dials again."""
     link = node.cluster.links.pop(link_id, None)
     if link is not None and link.peer is not None:
         link.peer.link = 0
@@ -63,14 +63,14 @@ def unlinked(node: NodeState, link_id: LinkId) -> None:
 
 
 def hang_up_all(node: NodeState) -> None:
-    """End every link, ours and those of others."""
+    """Close every link, including those that other nodes opened."""
     for link_id in list(node.cluster.links):
         node.out.hangups.append(link_id)
         unlinked(node, link_id)
 
 
 def hang_up(node: NodeState, peer: Peer) -> None:
-    """End our link to the node, dialling or up, and remove it from the table."""
+    """Close our link to the node, connecting or up, and remove it from the table."""
     if peer.link:
         node.out.hangups.append(peer.link)
         unlinked(node, peer.link)

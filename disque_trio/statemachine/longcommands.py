@@ -1,8 +1,8 @@
-"""Commands about many jobs are carried out some jobs at a time, and others are served meanwhile.
+"""Commands about many jobs, which run in steps while other clients are served.
 
-One step of one command is made in a tick; several commands take turns. Further requests of the
-client wait until it has been answered. Most commands go on if it disconnects; one that takes jobs
-for it stops. Owns `NodeState.long_commands`, sets `Outbox.changing` and `NodeState.acker`.
+Each tick runs one step of one command; commands take turns. Further requests of the client wait
+until the reply. Most commands continue if the client disconnects; one that takes jobs for it stops.
+Owns `NodeState.long_commands`, sets `Outbox.changing` and `NodeState.acker`.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -20,8 +20,9 @@ has changed anything."""
 
 
 def run(node: NodeState, client: Client, steps: Steps, *, needs_client: bool = False) -> Reply:
-    """Make the first step. The reply if that is all. Raises CommandError."""
-    # The silence of CLIENT REPLY SKIP ends with the request.
+    """Run the first step. Returns the reply if that was the last one, or PENDING. Raises
+    CommandError."""
+    # CLIENT REPLY SKIP applies to one request, so that must run to its end here.
     is_whole = client.reply_mode is ReplyMode.SKIP
     try:
         next(steps)
@@ -36,7 +37,7 @@ def run(node: NodeState, client: Client, steps: Steps, *, needs_client: bool = F
 
 
 def go_on(node: NodeState) -> None:
-    """One step of the command that has waited longest."""
+    """Run one step of the command that has waited longest."""
     command = node.long_commands.pop(0)
     client = command.client
     is_here = node.clients.get(client.id) is client
@@ -47,7 +48,7 @@ def go_on(node: NodeState) -> None:
 
 
 def _step(node: NodeState, command: LongCommand, *, is_here: bool) -> bool:
-    """Is there another step?"""
+    """Run one step. Returns whether there is another one."""
     client = command.client
     try:
         next(command.steps)
@@ -64,7 +65,7 @@ def _step(node: NodeState, command: LongCommand, *, is_here: bool) -> bool:
 
 
 def parts(node: NodeState, values: Sequence[T]) -> list[Sequence[T]]:
-    """The values of each step."""
+    """The values, split by step."""
     most = node.knobs.ids_at_once
     if len(values) <= most:  # the usual case
         return [values]
@@ -77,7 +78,7 @@ def total(
     values: Sequence[T],
     act: Callable[[NodeState, Sequence[T]], int],
 ) -> Reply:
-    """The sum of what `act` returns for some of the values at a time."""
+    """The sum of the results of `act`, which is called for some values per step."""
     if len(values) <= node.knobs.ids_at_once:
         return act(node, values)
     return run(node, client, _total(node, parts(node, values), act))

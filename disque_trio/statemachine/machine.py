@@ -1,11 +1,11 @@
-"""The machine: takes inputs and gives outboxes. The only module that imports all the others.
+"""The machine: accepts inputs and returns outboxes. The only module that imports all the others.
 
 Driver contract (docs/design.md, "The machine"):
 
 1. `now` never goes back on its monotonic clock.
-2. Any number of inputs, then one `take()`. It completes them first; a driver that looks before it
-   takes, at the trace or at whether there is anything to take, calls `complete()` before that.
-3. What is taken is carried out in the order that `outbox` names.
+2. Any number of inputs, then one `take()`, which calls `complete()` first. A driver that reads the
+   trace or the outbox before `take()` calls `complete()` before that.
+3. The driver carries out the outputs in the order given in `outbox`.
 4. A client's requests are passed in only while `accepts` returns True, and again when the client
    is in `resumed`; for one that waits for copies, `follow` takes those that `follows` accepts.
 5. The machine never calls out, never blocks, and never raises for what a client or a peer sends.
@@ -77,7 +77,7 @@ _NO: Final = Blocked.NO
 
 
 class Machine:
-    """One node, without its sockets and clocks."""
+    """One node, without sockets and clocks."""
 
     def __init__(
         self,
@@ -108,12 +108,12 @@ class Machine:
     # Clients.
 
     def connect(self, address: bytes, now: Now, *, is_unix: bool = False) -> Client | None:
-        """A client has connected; None when there are too many already."""
+        """A client has connected. Returns None if there are too many."""
         self._set_clocks(now)
         return sessions.connect(self.state, address, is_unix=is_unix)
 
     def turned_away(self, reason: str, *, is_link: bool = False) -> None:
-        """Count a client, or a link of the bus, that the driver did not let in."""
+        """Count a client, or a bus link, that the driver rejected."""
         metrics.count_turned_away(self.state, reason, is_link=is_link)
 
     def accepts(self, client: Client) -> bool:
@@ -123,7 +123,8 @@ class Machine:
         return sessions.accepts(self.state, client)
 
     def request(self, client: Client, args: list[bytes], now: Now) -> Command | None:
-        """Handle a request. Returns the row that was executed; None if it was refused."""
+        """Handle a request. Returns the command that was executed; None if the request was
+        refused."""
         node = self.state
         if now.mono != node.mono or now.micros != node.micros or now.wall != node.wall:
             self._set_clocks(now)
@@ -154,8 +155,8 @@ class Machine:
     def requests(
         self, client: Client, requests: Sequence[list[bytes]], now: Now, clock: Callable[[], int]
     ) -> int:
-        """Take the plain requests at the beginning, as `accepts`, `request` and `timed` would one
-        by one. Returns how many. `clock` gives nanoseconds, for `timed` alone."""
+        """Handle the leading plain requests, with the effects of `accepts`, `request` and `timed`
+        for each. Returns how many were handled. `clock` returns nanoseconds, for `timed` only."""
         self._set_clocks(now)
         return pipelines.take(self.state, self._commands.get, client, requests, clock)
 
@@ -165,7 +166,7 @@ class Machine:
         return row is None or not row.may_change
 
     def follows(self, client: Client, args: list[bytes]) -> bool:
-        """Is this an ADDJOB that may be taken, by `follow`, while the client waits for copies?"""
+        """Is this an ADDJOB that `follow` may handle while the client waits for replicas?"""
         if client.blocked is not Blocked.COPIES:
             return False
         row = self._commands.get(args[0]) or self._commands.get(args[0].lower())
@@ -176,7 +177,7 @@ class Machine:
         )
 
     def follow(self, client: Client, args: list[bytes], now: Now) -> Command | None:
-        """One more ADDJOB of a client that waits for the copies of earlier ones: as `request`."""
+        """As `request`, for one more ADDJOB of a client that waits for replicas of earlier ones."""
         node = self.state
         self._set_clocks(now)
         client.active = node.mono
@@ -194,7 +195,7 @@ class Machine:
     def _unusual_request(
         self, client: Client, args: list[bytes], row: Command | None
     ) -> Command | None:
-        """The slow path: unknown commands, CLIENT REPLY, after MULTI, and the checks."""
+        """The slow path: unknown commands, CLIENT REPLY, requests after MULTI, and the checks."""
         node = self.state
         if row is None and unlisted.expels(node, client, args):
             return None
@@ -229,18 +230,18 @@ class Machine:
             return counts.refusal(node, error, is_whole=row.is_whole(node, args))
 
     def refuse(self, client: Client, text: bytes, now: Now) -> None:
-        """The client broke the protocol: answer with an error and close."""
+        """The client has violated the protocol: reply with an error and close the connection."""
         self._set_clocks(now)
         self.state.stats.protocol_errors += 1
         send.answer(self.state, client, Failure(text))
         sessions.close(self.state, client)
 
     def timed(self, row: Command, args: list[bytes], ns: int) -> None:
-        """How long a request took, as the driver measured it."""
+        """Record the duration of a request, in nanoseconds, as measured by the driver."""
         timing.timed(self.state, row, args, ns)
 
     def observe(self, event: bytes, duration: Millis, now: Now) -> None:
-        """Something other than a command took that long."""
+        """Record the duration of an event that is not a command."""
         self._set_clocks(now)
         latency.record(self.state, event, duration)
 
@@ -250,7 +251,7 @@ class Machine:
         sessions.disconnect(self.state, client)
 
     def done(self, client: Client, outcome: object, now: Now) -> None:
-        """A chore has been carried out."""
+        """The driver has carried out a chore of the client."""
         self._set_clocks(now)
         sessions.done(self.state, client, outcome)
         self._serve()
@@ -258,12 +259,13 @@ class Machine:
     # The journal.
 
     def load(self, records: Iterable[Record], now: Now) -> None:
-        """Take in records of the journal. Commands are refused until `loaded` returns True."""
+        """Load records of the journal. Commands are refused until `loaded` returns True."""
         self._set_clocks(now)
         recovery.load(self.state, records)
 
     def loaded(self, now: Now, most: int = 1 << 60) -> bool:
-        """All records have been given: restore up to `most` jobs. True once all are restored."""
+        """Restore up to `most` jobs, after all records were passed to `load`. Returns True once all
+        are restored."""
         self._set_clocks(now)
         is_done = recovery.finish(self.state, most)
         if is_done:
@@ -271,11 +273,11 @@ class Machine:
         return is_done
 
     def record(self, *, on: bool) -> None:
-        """Whether to write records; `appendonly` decides at the start."""
+        """Set whether to write records; initially, `appendonly` decides."""
         journaling.record(self.state, on=on)
 
     def record_queues(self, *, on: bool) -> None:
-        """Whether to record also which jobs are queued: before a controlled stop."""
+        """Set whether to record also which jobs are queued, before a controlled stop."""
         journaling.record_queues(self.state, on=on)
 
     def journal_failed(self, reason: str, now: Now) -> None:
@@ -321,7 +323,7 @@ class Machine:
         links.unlinked(self.state, link)
 
     def message(self, link: LinkId, frame: Frame, now: Now) -> None:
-        """A frame has come in on a link."""
+        """A frame has arrived on a link."""
         node = self.state
         self._set_clocks(now)
         cluster = node.cluster
@@ -345,33 +347,34 @@ class Machine:
         metrics.count_refused(self.state, reason, times)
 
     def dropped(self, link: LinkId, frames: int) -> None:
-        """So many frames found the send queue of their link full."""
+        """`frames` frames were dropped because the send queue of their link was full."""
         self.state.stats.frames_dropped += frames
         queue_announcements.announce_again(self.state, link)
 
     def overflow(self) -> list[Job]:
-        """Jobs whose bodies are to be written to disk, while `Memory.held` is above
+        """Jobs whose bodies the driver must write to disk, while `Memory.held` is above
         `Memory.spill_above`."""
         return spilling.overflow(self.state)
 
     def spilled(self, jobs: Sequence[Job], bodies: Sequence[Spilled]) -> None:
-        """The bodies are on disk, and these stand for them; none if the disk failed."""
+        """The bodies of these jobs are on disk; `bodies` are their placeholders, or empty if
+        writing failed."""
         spilling.spilled(self.state, jobs, bodies)
 
     # Time and output.
 
     def tick(self, now: Now) -> None:
-        """Do what is due."""
+        """Run the timers that are due."""
         self._set_clocks(now)
         timer_dispatch.run(self.state)
         self._serve()
 
     def deadline(self) -> Millis:
-        """When `tick` wants to be called next, on the monotonic clock."""
+        """When `tick` must be called next, on the monotonic clock."""
         return self.state.mono if self.state.long_commands else self.state.timers.deadline()
 
     def complete(self) -> None:
-        """End of a batch of inputs: do what is done once for all of them."""
+        """End of a batch of inputs: do the work that is done once per batch."""
         node = self.state
         if node.mono >= node.stats.sampler.last_time + metrics.PERIOD:
             metrics.sample(node)
@@ -383,7 +386,7 @@ class Machine:
         if node.pending_queues:
             federation.settle(node)
         if node.mono >= node.memory.review_at and node.out:
-            # Only when something has happened, for otherwise not every driver asks.
+            # Only if there is output, because not every driver calls this without any.
             pressure.review(node)
 
     def take(self) -> Outbox:

@@ -1,10 +1,10 @@
 """The same message about many jobs, in one pass: WORKING, SETACK, GOTACK and DELJOB.
 
-Each function has the effects of its single message, for one job after the other, and says nothing
-that is new: read that one first (`requeue.on_working`, `acks.on_setack`, and so on). What is the
-same for all of the jobs is looked up once: the sender, who else holds them, the answer. The jobs
-get one random spread of their times instead of one each. A job that is not as most are, such as one
-that has been acknowledged already, is left to the single message.
+Each function has the effects of its single message, for one job after another: read that one first
+(`requeue.on_working`, `acks.on_setack`, and so on). Values that are the same for all jobs are
+computed once: the sender, the other holders, the answer. The jobs share one random offset of their
+times. Unusual jobs, such as one that is acknowledged already, are passed to the handler of the
+single message.
 
 Writes `Job.flags`, as `lifecycle` does, and `Job.confirmed` of acknowledged jobs, as `acks` does.
 """
@@ -38,7 +38,7 @@ _TAKEN_ONCE: Final = TAKEN | QUEUED_ONCE | BCAST_QUEUED
 
 
 def on_working(node: NodeState, sender: Peer, _message: Working, ids: Sequence[JobId]) -> None:
-    """The sender has delivered these jobs."""
+    """WORKING: the sender has delivered these jobs."""
     find, deliverer = node.jobs.get, sender.id
     postponed: list[Job] = []
     for id in ids:
@@ -61,8 +61,8 @@ def on_working(node: NodeState, sender: Peer, _message: Working, ids: Sequence[J
 
 
 def on_setack(node: NodeState, sender: Peer, message: SetAck, ids: Sequence[JobId]) -> None:
-    """These are acknowledged at the sender, which collects those of which it knows all holders
-    that this node knows."""
+    """SETACK: the sender has acknowledged these jobs. It collects the jobs for which it has every
+    holder in this node's lists."""
     find = node.jobs.get
     known: list[JobId] = []
     unknown: list[JobId] = []
@@ -96,18 +96,19 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck, ids: Sequence[JobI
 
 @attrs.define(eq=False)
 class _Confirmation:
-    """What a GOTACK does to jobs with the same holders of which the same have confirmed."""
+    """The effect of a GOTACK on jobs with the same holders and the same confirmations."""
 
     holders: tuple[NodeId, ...]
     before: tuple[NodeId, ...] | None
     after: tuple[NodeId, ...] | None
-    """Who has confirmed then; None where the single message has to decide."""
+    """The holders that have confirmed afterwards; None if the handler of the single message must
+    decide."""
     is_over: bool
-    """All have."""
+    """All holders have confirmed."""
 
 
 def on_gotack(node: NodeState, sender: Peer, message: GotAck, ids: Sequence[JobId]) -> None:
-    """The sender has taken note of these acknowledgements."""
+    """GOTACK: the sender confirms these acknowledgements."""
     find = node.jobs.get
     step: _Confirmation | None = None
     over: list[JobId] = []
@@ -140,18 +141,18 @@ def _confirmation(node: NodeState, sender: Peer, message: GotAck, job: Job) -> _
         left = [id for id in holders if id not in after]
         is_over = not left or _has_no_copy(message, holders)
         if not is_over and not any(id in node.cluster.nodes for id in left):
-            # Only nodes are left that are not known here (yet).
+            # The other holders are not in the node table (yet).
             after = None
     return _Confirmation(holders, before, after, is_over)
 
 
 def _has_no_copy(message: GotAck, holders: tuple[NodeId, ...]) -> bool:
-    """Has the only other holder nothing to delete?"""
+    """Has the only other holder no copy to delete?"""
     return not message.known and len(holders) == 2
 
 
 def on_deljob(node: NodeState, sender: Peer, _message: DelJob, ids: Sequence[JobId]) -> None:
-    """All holders of these are to drop them."""
+    """DELJOB: drop these jobs."""
     find = node.jobs.get
     for id in ids:
         job = find(id)

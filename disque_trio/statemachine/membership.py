@@ -1,12 +1,11 @@
-"""Membership: the heartbeat, and what PING, PONG, MEET and FAIL do (original 5.5 to 5.9).
+"""Membership: the heartbeat, and the handling of PING, PONG, MEET and FAIL (original 5.5 to 5.9).
 
-Handles Ping, Pong, Meet, Fail and the cron timer, and does the work of the CLUSTER commands. It
-builds on `links`, `nodetable`, `failure`, `handshake` and `gossip`. Owns `Peer.capabilities`,
-`format` and `version`, and `Cron.runs`, and sets `created`, `ping_sent` and `pong_received` of
-nodes from nodes.conf.
+Handles Ping, Pong, Meet, Fail, Suspect and the cron timer, and implements the CLUSTER commands. It
+uses `links`, `nodetable`, `failure`, `handshake` and `gossip`. Owns `Peer.capabilities`, `format`
+and `version`, and sets `created`, `ping_sent` and `pong_received` of nodes from nodes.conf.
 
-Nothing here trusts the bus: it carries no authentication, so whatever a frame says is checked,
-counted or bounded before it is kept.
+The bus has no authentication by default, so every field of a frame is checked, counted or bounded
+before it is stored.
 """
 
 from collections.abc import Iterable
@@ -58,12 +57,12 @@ from disque_trio.statemachine.nodetable import (
 from disque_trio.statemachine.state import Cron, NodeState
 
 _BEATS_PER_PING: Final = 10
-"""Every so many heartbeats a random node is pinged, even if no ping is due."""
+"""A random node is pinged once per this number of heartbeats, even if no ping is due."""
 _DRAWS_PER_PING: Final = 5
 
 
 def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
-    """PING, PONG or MEET came in on a link, ours or another node's."""
+    """Handle PING, PONG or MEET on a link, ours or another node's."""
     message = frame.message
     if not isinstance(message, GossipMessage) or not is_node_id(frame.sender):
         metrics.count_refused(node, "no node ID", 1)
@@ -86,7 +85,8 @@ def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
 
 
 def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
-    """Take what is trusted only on a link that this node dialled: on others, any node may send."""
+    """Apply the fields that are trusted only on a link that this node dialled, because any node may
+    send on others."""
     sender.format, sender.version = frame.format, versions.readable(frame.version)
     shared = frame.capabilities & node.facts.capabilities
     if sender.capabilities != shared:
@@ -105,7 +105,8 @@ def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
 
 
 def _answer(node: NodeState, link: Link, frame: Frame) -> None:
-    """Answer with PONG, also unknown nodes. The link shows under which address we are reached."""
+    """Answer with PONG, also to unknown nodes. The link has the address at which other nodes reach
+    this one."""
     is_meet = isinstance(frame.message, Meet)
     sender = node.cluster.nodes.get(frame.sender)
     myself = node.cluster.myself
@@ -126,7 +127,7 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
 
 
 def _other_process(node: NodeState, link: Link, sender: Peer, frame: Frame) -> tuple[Gossip, ...]:
-    """If two processes use the sender's ID, an entry that tells each of the other."""
+    """If two processes use the sender's ID, an entry with the address of the other one."""
     if link.peer is not None or sender is node.cluster.myself or sender.flags & HANDSHAKE:
         return ()
     identity.note(node, sender, frame, link.remote_ip)
@@ -135,7 +136,8 @@ def _other_process(node: NodeState, link: Link, sender: Peer, frame: Frame) -> t
 
 
 def _recognise(node: NodeState, link: Link, frame: Frame) -> Peer | None:
-    """The member that sent the frame; None if it is unknown, is this node, or the link must end."""
+    """The member that sent the frame; None if it is unknown or is this node, or if the ID does not
+    match the link."""
     peer = link.peer
     if peer is None:
         sender = node.cluster.nodes.get(frame.sender)
@@ -156,10 +158,10 @@ def _recognise(node: NodeState, link: Link, frame: Frame) -> Peer | None:
 
 
 def on_fail(node: NodeState, _sender: Peer, message: Fail) -> None:
-    """Another node announces a verdict: it is applied at once, and not passed on.
+    """Handle FAIL: flag the node as failed. The message is not forwarded.
 
-    It may be late, about a node that has answered since. A ping shows that; the original waits for
-    the next one, up to half of the node timeout.
+    FAIL may arrive after the node has answered. A ping checks that at once; the original waits for
+    the next regular one, up to half of the node timeout.
     """
     peer = node.cluster.nodes.get(message.node)
     if peer is None or peer is node.cluster.myself or peer.flags & FAIL:
@@ -170,7 +172,8 @@ def on_fail(node: NodeState, _sender: Peer, message: Fail) -> None:
 
 
 def on_suspect(node: NodeState, sender: Peer, message: Suspect) -> None:
-    """Another node gets no answer from one: ping it. If it suspects it, that is a report."""
+    """Handle SUSPECT: another node receives no answer from a node, so ping it. A vote counts as a
+    failure report."""
     peer = node.cluster.nodes.get(message.node)
     if peer is None or peer is node.cluster.myself or peer.flags & (FAIL | HANDSHAKE):
         return
@@ -183,7 +186,7 @@ def on_suspect(node: NodeState, sender: Peer, message: Suspect) -> None:
 
 
 def on_cron(node: NodeState, cron: Cron) -> None:
-    """The heartbeat. For a node that is alone it stops until another node is added."""
+    """The heartbeat. It stops while the node is alone."""
     beats = beat(cron)
     others = _others(node)
     for peer in tuple(others):
@@ -192,7 +195,7 @@ def on_cron(node: NodeState, cron: Cron) -> None:
             others.remove(peer)
         elif not peer.link:
             dial(node, peer)
-            # Another version may run there by now: its PONG will announce its capabilities.
+            # The node may run another version by now: its PONG will announce its capabilities.
             peer.capabilities, peer.format, peer.version = 0, 0, b""
             gossip.ping(node, peer)
     if beats % _BEATS_PER_PING == 0:
@@ -213,7 +216,7 @@ def on_cron(node: NodeState, cron: Cron) -> None:
 
 
 def _idle_beats(node: NodeState, others: list[Peer], beats: int) -> int:
-    """How many heartbeats may be skipped unless something calls `rouse`."""
+    """How many heartbeats may be skipped if nothing calls `rouse`."""
     soonest = node.mono + _BEATS_PER_PING * HEARTBEAT
     half_timeout = node.config.cluster_node_timeout // 2
     is_large = bool(node.cluster.ring)
@@ -241,7 +244,7 @@ def _others(node: NodeState) -> list[Peer]:
 
 
 def _ping_somebody(node: NodeState) -> None:
-    """Of a few nodes drawn at random, ping the one with the oldest PONG."""
+    """Ping the node with the oldest PONG among a few random nodes."""
     nodes = list(node.cluster.nodes.values())
     drawn = [nodes[int(node.rng.random() * len(nodes))] for _ in range(_DRAWS_PER_PING)]
     fit = [
@@ -252,11 +255,11 @@ def _ping_somebody(node: NodeState) -> None:
 
 
 def _watch(node: NodeState, peer: Peer) -> None:
-    """Ping a node that was silent for half the node timeout, or in a large cluster for as long as
-    `watchers.patience` says; suspect one that does not answer.
+    """Ping a node that was silent for half the node timeout or, in a large cluster, for
+    `watchers.patience`. Suspect a node that does not answer.
 
-    A link without an answer for as long is replaced first, because the node may be well and only
-    the connection dead.
+    A link without an answer for half the node timeout is replaced first, because the node may be
+    well and only the connection dead.
     """
     timeout = node.config.cluster_node_timeout
     if peer.ping_sent:
@@ -278,14 +281,15 @@ def meet(node: NodeState, ip: str, port: int, bus_port: int = 0) -> bool:
 
 
 def forget(node: NodeState, node_id: NodeId) -> None:
-    """Drop the node from the table, and let gossip not bring it back for a minute."""
+    """Drop the node from the table, and ignore gossip about it for a minute."""
     hostnames.forget(node, node.cluster.nodes[node_id])
     remove(node, node.cluster.nodes[node_id])
     ban(node, node_id)
 
 
 def reset(node: NodeState, *, hard: bool) -> None:
-    """Forget all other nodes; a hard reset also takes a new node ID. Jobs and queues stay."""
+    """Drop all other nodes. A hard reset also sets a new node ID. Jobs and queues are not
+    affected."""
     myself = node.cluster.myself
     for peer in list(node.cluster.nodes.values()):
         if peer is not myself:
@@ -296,17 +300,18 @@ def reset(node: NodeState, *, hard: bool) -> None:
 
 
 def set_leaving(node: NodeState, *, leaving: bool) -> None:
-    """Announce to all nodes at once whether this node is about to leave: clients ask others."""
+    """Set whether this node is leaving, and announce it to all nodes at once, so that clients use
+    other nodes."""
     if leaving != node.cluster.is_leaving:
         mark_leaving(node, node.cluster.myself, leaving=leaving)
         send.to_all(node, Pong(gossip.section(node)))
 
 
 def restore(node: NodeState, peers: Iterable[Peer]) -> None:
-    """Take in the nodes of nodes.conf, and announce this one.
+    """Add the nodes of nodes.conf, and apply this node's announced address.
 
-    Their times are those of another process, so they start now: a node whose ping was unanswered
-    then is suspected a node timeout from now.
+    Their times are from another process, so they restart now: a node that had an unanswered ping is
+    suspected after the node timeout.
     """
     for peer in peers:
         peer.created = node.mono

@@ -1,10 +1,11 @@
 """The bus messages: one class per type, in five shapes (original 5.3).
 
-A message is never changed once it is in an outbox. The sender's ID, port and flags travel in
-the frame around it (`Frame`). A class says all about its message: `NUMBER` is its type on the bus,
-`NEEDS` the capability of nodes that get it (0: original nodes know it), `LAYOUT` the parts of its
-payload, for `wire.payloads`, and `detail` what a row of a trace says of it. Its handler is the
-function `on_` with its name, in one of the modules of `dispatch`.
+A message must not be changed after it is in an outbox. The sender's ID, port and flags are in the
+frame around it (`Frame`). A class has all properties of its message: `NUMBER` is its type on the
+bus, `NEEDS` the capability of nodes to which it is sent (0 for any), `LAYOUT` the parts of its
+payload, for `wire.payloads`, and `detail` its text in a trace row. Its handler is the function
+`on_<name>`, in one of the modules listed in `dispatch`. Docstrings state the meaning in the voice
+of the sender.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,7 +36,7 @@ Names = dict[NodeId, str]
 
 @attrs.define
 class JobCopy:
-    """A job as it crosses machines or lies in a file: plain numbers, nothing live (original 4.5).
+    """A job in a message or a file: plain values (original 4.5).
 
     `etime` is the number as written: seconds left plus one on the bus, Unix seconds in storage.
     `delay` and `retry` are seconds. `flags`, `state` and `gc_attempt` are as in `base` and `job`.
@@ -56,10 +57,10 @@ class JobCopy:
     body: Body
     holders: tuple[NodeId, ...]
     extensions: Extensions | None = None
-    """What the original's layout has no place for; None for most jobs."""
+    """The data for which the original's layout has no room; None for most jobs."""
     due: Millis = 0
-    """In our journal only: when its delay is over, in Unix milliseconds by the clock of the node
-    that wrote it; 0 if it does not say."""
+    """In our journal only: the end of its delay, in Unix milliseconds by the clock of the node that
+    wrote it; 0 if unknown."""
 
     @property
     def snoozes(self) -> int:
@@ -69,7 +70,8 @@ class JobCopy:
 
 @attrs.define
 class Gossip:
-    """What the sender knows of one node. The times are the low 32 bits of its milliseconds."""
+    """An entry about one node, according to the sender. The times are the low 32 bits of Unix
+    milliseconds."""
 
     id: NodeId
     ip: bytes
@@ -82,15 +84,15 @@ class Gossip:
 
 @attrs.define
 class BusMessage:
-    """What every message says of itself."""
+    """The base class of messages."""
 
     NUMBER: ClassVar[int] = -1
     NEEDS: ClassVar[int] = 0
     LAYOUT: ClassVar[tuple[Part, ...]] = ()
-    """Empty for those whose layout `wire.payloads` has as functions."""
+    """Empty for messages that `wire.payloads` encodes with functions."""
 
     def detail(self, _names: Names) -> str:
-        """What it says besides its job and queue, for a row of a trace: the numbers and marks."""
+        """The content besides job and queue, for a trace row: numbers and marks."""
         words = []
         for part in self.LAYOUT:
             value = getattr(self, part.name)
@@ -108,21 +110,21 @@ class GossipMessage(BusMessage):
     gossip: tuple[Gossip, ...] = ()
 
     def detail(self, names: Names) -> str:
-        """The nodes that it tells of."""
+        """The nodes of its entries."""
         return named([entry.id for entry in self.gossip], names)
 
 
 @attrs.define
 class Ping(GossipMessage):
-    """Are you there? Answered with PONG on the same link."""
+    """Asks for a PONG on the same link."""
 
     NUMBER: ClassVar[int] = 0
 
 
 @attrs.define
 class Pong(GossipMessage):
-    """I am here, in this zone, with this name, and with limits of queues that have this digest
-    (ours, for nodes that announce `ZONES`)."""
+    """The answer to PING and MEET. For nodes that announce `ZONES`, it has the sender's zone, name
+    and digest of limits (ours)."""
 
     NUMBER: ClassVar[int] = 1
 
@@ -154,8 +156,8 @@ class Fail(BusMessage):
 
 @attrs.define
 class Suspect(BusMessage):
-    """I have had no answer from this node for half the node timeout: ping it, too. As a vote: I
-    suspect it. Ours, in large clusters."""
+    """I have received no answer from this node for half the node timeout: ping it, too. As a vote:
+    I suspect it. Ours, in large clusters."""
 
     NUMBER: ClassVar[int] = 37
     NEEDS: ClassVar[int] = base.WATCHES
@@ -192,7 +194,7 @@ class ReplJob(JobsMessage):
     no_reply: bool = False
 
     def detail(self, names: Names) -> str:
-        """As of all with jobs."""
+        """As for all messages with jobs."""
         return JobsMessage.detail(self, names) + (" no-reply" if self.no_reply else "")
 
 
@@ -212,8 +214,8 @@ class YourJobs(JobsMessage):
 
 @attrs.define
 class JobMessage(BusMessage):
-    """Shape of the messages about one job. The original's layout has a number for each of them
-    behind the id, which most do not use."""
+    """Shape of the messages about one job. In the original's layout, a number follows the id; most
+    messages do not use it."""
 
     id: JobId
 
@@ -227,7 +229,7 @@ class GotJob(JobMessage):
 
 @attrs.define
 class Enqueue(JobMessage):
-    """Queue your copy, now or after `delay` seconds."""
+    """Enqueue your copy, now or after `delay` seconds."""
 
     NUMBER: ClassVar[int] = 6
     LAYOUT: ClassVar[tuple[Part, ...]] = (uint("delay", 32),)
@@ -237,10 +239,10 @@ class Enqueue(JobMessage):
 
 @attrs.define
 class Queued(JobMessage):
-    """I have queued it: postpone yours. Says whether it was a NACK or a redelivery.
+    """I have enqueued the job: postpone yours. `nack` and `redelivery` give the reason.
 
-    `told` is ours: a client wanted it queued, so a lease that runs is over. Original nodes do not
-    send it, and ignore it.
+    `told` is ours: by command of a client, so a running lease ends. Original nodes do not send it,
+    and ignore it.
     """
 
     NUMBER: ClassVar[int] = 7
@@ -255,22 +257,23 @@ class Queued(JobMessage):
     told: bool = False
 
     def detail(self, _names: Names) -> str:
-        """Why."""
+        """The reason."""
         return "nack" if self.nack else "redelivery" if self.redelivery else ""
 
 
 @attrs.define
 class SetAck(JobMessage):
-    """The job is acknowledged; I know of `holders` nodes that may have a copy.
+    """The job is acknowledged. My list of holders has `holders` nodes.
 
-    `digest` is ours, for nodes with the capability DIGESTS: that of the list of these nodes
-    (`job.digest_of`), 0 for none.
+    `digest` is ours, for nodes with the capability DIGESTS: the digest of this list
+    (`job.digest_of`), or 0 for none.
     """
 
     NUMBER: ClassVar[int] = 8
     LAYOUT: ClassVar[tuple[Part, ...]] = (uint("holders", 32), uint("digest", 32))
     MOST_WITH_DIGEST: ClassVar[int] = 0xFF
-    """The digest takes the place of the number, and the number that of the message flags."""
+    """With a digest, the greatest `holders`: the digest is in its field, and the number in the
+    message flags."""
 
     holders: int
     digest: int = 0
@@ -282,14 +285,15 @@ class SetAck(JobMessage):
 
 @attrs.define
 class WillQueue(JobMessage):
-    """I will queue it in half a second, unless another holder has it queued, delivered or acked."""
+    """I will enqueue the job in half a second, unless another holder has it queued, delivered or
+    acked."""
 
     NUMBER: ClassVar[int] = 9
 
 
 @attrs.define
 class GotAck(JobMessage):
-    """I know that the job is acknowledged; `known` says whether I have a record of it."""
+    """I confirm the acknowledgement. `known`: I have a record of the job."""
 
     NUMBER: ClassVar[int] = 10
     LAYOUT: ClassVar[tuple[Part, ...]] = (truth("known"),)
@@ -297,28 +301,28 @@ class GotAck(JobMessage):
     known: bool
 
     def detail(self, _names: Names) -> str:
-        """Is it known?"""
+        """Whether the sender has a record of the job."""
         return "known" if self.known else "unknown"
 
 
 @attrs.define
 class DelJob(JobMessage):
-    """Drop the job, whatever its state."""
+    """Drop the job, in any state."""
 
     NUMBER: ClassVar[int] = 11
 
 
 @attrs.define
 class Working(JobMessage):
-    """A worker has it: postpone yours, and do not keep it queued."""
+    """A worker has the job: postpone yours, and remove it from your queue."""
 
     NUMBER: ClassVar[int] = 14
 
 
 @attrs.define
 class Postponed(BusMessage):
-    """Nobody is to queue the job for so many milliseconds: a client wants it so (NACK or RELEASE,
-    with a delay). Ours."""
+    """No node may enqueue the job for `wait` ms, because of a NACK or RELEASE with a delay.
+    Ours."""
 
     NUMBER: ClassVar[int] = 25
     NEEDS: ClassVar[int] = base.POSTPONES
@@ -329,18 +333,18 @@ class Postponed(BusMessage):
     id: JobId
     wait: Millis
     nacks: int
-    """How often it has been given back by NACK, as the sender counts."""
+    """The number of NACKs, according to the sender."""
     is_new: bool = False
-    """The NACK has just come. Without this and `is_snooze` it is repeated for a node that may not
-    have heard it."""
+    """The NACK is new. Without this and `is_snooze`, the message is a repetition for a node that
+    may have missed it."""
     snoozes: int = 0
-    """How often the job has been given back by RELEASE DELAY, likewise; for nodes that have the
-    capability SNOOZES."""
+    """The number of RELEASEs with a delay, according to the sender; for nodes with the capability
+    SNOOZES."""
     is_snooze: bool = False
-    """The RELEASE has just come."""
+    """The RELEASE is new."""
 
     def detail(self, _names: Names) -> str:
-        """How long, and how often it was given back."""
+        """The wait, and the counts of NACKs and snoozes."""
         snoozes = f" snoozes={self.snoozes}" if self.snoozes else ""
         new = " new" if self.is_new or self.is_snooze else ""
         return f"wait={self.wait} nacks={self.nacks}{snoozes}{new}"
@@ -348,7 +352,7 @@ class Postponed(BusMessage):
 
 @attrs.define
 class Holders(BusMessage):
-    """These nodes may hold a copy of the job, as far as I know. Ours."""
+    """My list of holders of the job. Ours."""
 
     NUMBER: ClassVar[int] = 19
     NEEDS: ClassVar[int] = base.LISTS
@@ -364,8 +368,7 @@ class Holders(BusMessage):
 
 @attrs.define
 class AckHolders(Holders):
-    """GOTACK to a node whose SETACK has the digest of another list: these nodes may hold a copy of
-    the job, as far as I know. Ours."""
+    """GOTACK with my list of holders, if the SETACK has the digest of another list. Ours."""
 
     NUMBER: ClassVar[int] = 38
     NEEDS: ClassVar[int] = base.DIGESTS
@@ -386,7 +389,7 @@ class QueueMessage(BusMessage):
 class NeedJobs(QueueMessage):
     """Send me up to `count` jobs of this queue.
 
-    `waits` is ours: clients wait for them at this moment. Original nodes ignore it.
+    `waits` is ours: clients are waiting for them now. Original nodes ignore it.
     """
 
     NUMBER: ClassVar[int] = 12
@@ -398,8 +401,8 @@ class NeedJobs(QueueMessage):
 
 @attrs.define
 class Waiting(QueueMessage):
-    """So many clients wait for jobs of this queue: tell me when you have some. With 0: no client
-    waits now, but I know that you have jobs. Ours."""
+    """`count` clients wait for jobs of this queue: send HAVEJOBS when you have some. With 0: no
+    client waits now, but your offer is noted. Ours."""
 
     NUMBER: ClassVar[int] = 17
     NEEDS: ClassVar[int] = base.MEETS
@@ -410,8 +413,8 @@ class Waiting(QueueMessage):
 
 @attrs.define
 class HaveJobs(QueueMessage):
-    """I have so many jobs of this queue for which no client waits here. With 0: I have none to
-    give. Ours."""
+    """I have `count` jobs of this queue for which no client waits here. With 0: I have none for
+    you. Ours."""
 
     NUMBER: ClassVar[int] = 18
     NEEDS: ClassVar[int] = base.MEETS
@@ -436,7 +439,7 @@ class Purge(QueueMessage):
 
     NUMBER: ClassVar[int] = 20
     NEEDS: ClassVar[int] = base.PURGES
-    """Of dead jobs it needs `BURIES` besides: to others it would mean the opposite."""
+    """With `dead` it also needs `BURIES`: other nodes would purge the queued jobs instead."""
     LAYOUT: ClassVar[tuple[Part, ...]] = (data("queue"), mark("dead", 64))
 
     dead: bool = False
@@ -446,8 +449,8 @@ class Purge(QueueMessage):
 class KeyClaim(BusMessage):
     """Which jobs of this queue have this key, or had it? Ours; answered with KEYANSWER.
 
-    With a `stamp` an ADDJOB asks that would give the key to a new job of this `id` and creation
-    stamp. Without one somebody only wants to know; the answer leaves out the job `id`.
+    With a `stamp`, the question is from an ADDJOB for a new job with this `id` and creation stamp.
+    Without one, it is from a search, and the answer omits the job `id`.
     """
 
     NUMBER: ClassVar[int] = 21
@@ -464,23 +467,24 @@ class KeyClaim(BusMessage):
     )
 
     number: int
-    """The sender's number for what it asks, and for how often it has asked."""
+    """The sender's number of the question; `round` counts its repetitions."""
     round: int
     id: JobId
     stamp: int
     about: JobId
-    """A job that the answer is to tell of even if this node knows no key of it; empty for none."""
+    """A job on whose end the answer must report, even if its key is unknown to the receiver;
+    `NO_JOB` for none."""
     queue: bytes
     key: bytes
 
     def detail(self, _names: Names) -> str:
-        """Which question, and the key."""
+        """The number of the question, and the key."""
         return f"number={self.number}/{self.round} key={self.key.decode('utf-8', 'replace')}"
 
 
 @attrs.define
 class KeyAnswer(BusMessage):
-    """All that I know of the jobs with that key. Ours."""
+    """My facts about the jobs with the key. Ours."""
 
     NUMBER: ClassVar[int] = 22
     NEEDS: ClassVar[int] = base.CLAIMS
@@ -490,15 +494,15 @@ class KeyAnswer(BusMessage):
     facts: tuple[KeyFact, ...]
 
     def detail(self, _names: Names) -> str:
-        """Which question, and a word for each job."""
+        """The number of the question, and the word of each fact."""
         facts = ",".join([f"{fact.id.decode('latin-1')}:{fact.word}" for fact in self.facts])
         return f"number={self.number}/{self.round} facts={facts}"
 
 
 @attrs.define
 class KeyCancel(BusMessage):
-    """A client has cancelled this job, which has or had the key, or has replaced it: it ends, and
-    the key is free at once. Ours."""
+    """End this job, which has or had the key, and free the key at once: it is cancelled, is
+    replaced, or yields to an earlier job. Ours."""
 
     NUMBER: ClassVar[int] = 30
     NEEDS: ClassVar[int] = base.CLAIMS
@@ -522,7 +526,7 @@ class KeyCancel(BusMessage):
 
 @attrs.define
 class JobState(BusMessage):
-    """The job is dead, or has been redriven, as far as I know. It expires in `left`. Ours."""
+    """My state of a job that is dead or has been redriven. It expires in `left` ms. Ours."""
 
     NUMBER: ClassVar[int] = 23
     NEEDS: ClassVar[int] = base.BURIES
@@ -532,14 +536,14 @@ class JobState(BusMessage):
     state: DeadState
 
     def detail(self, _names: Names) -> str:
-        """Its state, how often it was redriven, and its time."""
+        """The state, the count of redrives, and the remaining time."""
         word = "dead" if self.state.is_dead else "alive"
         return f"{word} redriven={self.state.epoch} left={self.left}"
 
 
 @attrs.define
 class JobError(BusMessage):
-    """Why a worker has given the job back, by NACK (`extensions.LastError`). Ours."""
+    """The error with which a worker returned the job by NACK (`extensions.LastError`). Ours."""
 
     NUMBER: ClassVar[int] = 31
     NEEDS: ClassVar[int] = base.ERRORS
@@ -560,7 +564,7 @@ class JobError(BusMessage):
 
 @attrs.define
 class Result(BusMessage):
-    """SETACK of a job of which a result is kept (`results`). Ours."""
+    """SETACK with the result of the job (`results`). Ours."""
 
     NUMBER: ClassVar[int] = 32
     NEEDS: ClassVar[int] = base.RESULTS
@@ -573,27 +577,27 @@ class Result(BusMessage):
     holders: int
     """As in SETACK."""
     at: Millis
-    """When it was given, by the wall clock of the node of the ACKJOB."""
+    """When the result was set, by the wall clock of the node of the ACKJOB."""
     left: Millis
-    """For how long it is kept."""
+    """How long the result is still kept."""
     value: bytes
     digest: int = 0
     """As in SETACK."""
 
     def detail(self, _names: Names) -> str:
-        """What SETACK says, and when and for how long it is kept."""
+        """The fields of SETACK, the time of the result, and how long it is kept."""
         return f"holders={self.holders} at={self.at} left={self.left}"
 
 
 def _limits(of: str = "") -> tuple[Part, ...]:
-    """Of a queue, or with "group_" of each of its groups."""
+    """The parts for limits of a queue or, with the prefix "group_", of its groups."""
     leases, rate = uint(f"{of}concurrency", 32), uint(f"{of}rate", 32)
     return leases, rate, uint(f"{of}period", 64), uint(f"{of}burst", 32)
 
 
 @attrs.define
 class QueueLimit(QueueMessage):
-    """The limits of this queue, as far as I know. Ours."""
+    """My setting of the limits of this queue. Ours."""
 
     NUMBER: ClassVar[int] = 33
     NEEDS: ClassVar[int] = base.LIMITS
@@ -607,7 +611,7 @@ class QueueLimit(QueueMessage):
     period: Millis
     burst: int
     loose: int
-    """1 if each side of a partition may use the whole."""
+    """1 if each side of a partition may use the whole limits."""
     group_concurrency: int = 0
     group_rate: int = 0
     group_period: Millis = 0
@@ -625,7 +629,7 @@ class QueueLimit(QueueMessage):
 
 @attrs.define
 class LimitPoll(QueueMessage):
-    """I keep the limits of this queue, or of a group of it: report what you use. Ours."""
+    """I am the keeper of the limits of this queue or group: send LIMITREPORT. Ours."""
 
     NUMBER: ClassVar[int] = 34
     NEEDS: ClassVar[int] = base.LIMITS
@@ -638,8 +642,8 @@ class LimitPoll(QueueMessage):
 
 @attrs.define
 class LimitReport(QueueMessage):
-    """I have given `used` leases that run, may have `slots`, and could deliver `wanted` jobs more.
-    Ours; answered with LIMITGRANT."""
+    """I have `used` running leases, may have `slots`, and could deliver `wanted` more jobs. Ours;
+    answered with LIMITGRANT."""
 
     NUMBER: ClassVar[int] = 35
     NEEDS: ClassVar[int] = base.LIMITS
@@ -663,7 +667,7 @@ class LimitReport(QueueMessage):
 
 @attrs.define
 class LimitGrant(QueueMessage):
-    """You may have given `slots` leases, and deliver `tokens` jobs more: the answer to the report
+    """You may have `slots` running leases, and deliver `tokens` more jobs: the answer to the report
     with this number. Ours."""
 
     NUMBER: ClassVar[int] = 36
@@ -683,10 +687,10 @@ AboutJob = GotJob | Enqueue | Queued | SetAck | WillQueue | GotAck | DelJob | Wo
 
 @attrs.define
 class Many:
-    """The same message about several jobs, in order: `said` is that about the first of them.
+    """The same message about several jobs, in order. `said` is the message about the first one.
 
-    Ours. It means the same as its messages one by one, which `singles` gives, and the machine
-    handles all of them in one pass (`many`). On the bus it is a run of a batch.
+    Ours. It is equivalent to its single messages (`singles`); the machine handles them in one pass
+    (`many`). On the bus it is a run in a batch.
     """
 
     said: AboutJob
@@ -697,7 +701,7 @@ class Many:
 class Batch:
     """Several messages about jobs, in order: REPLJOB, those of shape `JobMessage`, and `Many`.
 
-    Ours. The driver puts it together for nodes that announce that they read it (`wire.batches`).
+    Ours. The driver assembles it, for nodes that announce BATCHES (`wire.batches`).
     """
 
     messages: "tuple[Message, ...]"
@@ -714,7 +718,7 @@ Message = (
 ALL_MESSAGES: Final[tuple[type[BusMessage], ...]] = tuple(
     [kind for kind in get_args(Message) if issubclass(kind, BusMessage)]
 )
-"""Each class; a run (`Many`) and a batch are several of them."""
+"""All classes of messages, without `Many` and `Batch`, which contain messages."""
 
 
 def name_of(kind: type) -> str:
@@ -727,17 +731,18 @@ MESSAGES: Final[tuple[str, ...]] = tuple([name_of(kind) for kind in ALL_MESSAGES
 
 
 def named(nodes: Iterable[NodeId], names: Names) -> str:
-    """The names of these nodes; `?` for one that the run does not know."""
+    """The names of these nodes; `?` for unknown ones."""
     return ",".join([names.get(node, "?") for node in nodes])
 
 
 def count_of(message: Message) -> int:
-    """How many messages it stands for."""
+    """The number of single messages that it stands for."""
     return len(message.ids) if isinstance(message, Many) else 1
 
 
 def singles(message: Message) -> Sequence[Message]:
-    """The messages that it stands for, each about one job; most stand for themselves."""
+    """The single messages that it stands for; the message itself if it is neither `Many` nor
+    `Batch`."""
     if isinstance(message, Batch):
         return [single for each in message.messages for single in singles(each)]
     if isinstance(message, Many):
@@ -748,7 +753,7 @@ def singles(message: Message) -> Sequence[Message]:
 
 
 def one_of(message: Message, id: JobId) -> Message:
-    """Of a message about several jobs, what it says of this one of them."""
+    """The part of a message that is about this job."""
     if isinstance(message, Many):
         _, *rest = attrs.astuple(message.said, recurse=False)
         make: Any = type(message.said)
@@ -761,7 +766,7 @@ def one_of(message: Message, id: JobId) -> Message:
 
 @attrs.define
 class Frame:
-    """A message, or a batch, with what its header says of the sender (original 5.2).
+    """A message or batch, with the fields of its header about the sender (original 5.2).
 
     `flags` are the sender's own node flags. `capabilities` is the number in the header's first
     two reserved bytes, which original nodes write as zero and ignore.
@@ -773,22 +778,22 @@ class Frame:
     message: Message
     capabilities: int = 0
     incarnation: int = 0
-    """In PING, PONG and MEET of our nodes: which process says it (`identity`)."""
+    """In PING, PONG and MEET of our nodes: the sender's incarnation (`identity`)."""
     format: int = 0
-    """Likewise: the number of its formats (`base.FORMAT`);"""
+    """In the same messages: the sender's format number (`base.FORMAT`)."""
     version: bytes = b""
-    """and what its version is called, at most 14 bytes."""
+    """In the same messages: the name of the sender's version, at most 14 bytes."""
     ip: bytes = b""
-    """Likewise: where other nodes are to reach the sender; empty: where the link comes from."""
+    """In the same messages: the announced address of the sender; empty for that of the link."""
     bus_port: int = 0
 
     @property
     def content(self) -> Sequence[Message]:
-        """Its message, or those of its batch."""
+        """The message, or the messages of the batch."""
         message = self.message
         return message.messages if isinstance(message, Batch) else (message,)
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The same, each about one job."""
+        """As `content`, but single messages."""
         return singles(self.message)

@@ -1,7 +1,7 @@
 """INFO's instantaneous metrics, refused bus input, and CONFIG RESETSTAT (original 2.11, 2.13).
 
-Counters are sampled when the outbox is taken and a tenth of a second is over, not by a timer: an
-idle node is not woken, and the tenths in which nothing came are filled with zeros afterwards.
+Counters are sampled at the end of a batch if a tenth of a second is over, not by a timer, so an
+idle node is not woken. Missed samples repeat the current counters, which means no growth.
 
 Owns the `Sampler`, and `NodeState.stats` by replacing it whole.
 """
@@ -16,10 +16,10 @@ PERIOD: Final[Millis] = 100
 
 
 def sample(node: NodeState) -> None:
-    """Sample the counters, unless the running tenth of a second is not over yet.
+    """Sample the counters, if the current tenth of a second is over.
 
-    All growth counts for the tenth that began at the last sample: later input would have led to a
-    sample, except for the present batch.
+    All growth counts for the tenth of a second that began at the last sample: later input would
+    have caused a sample, except that of the current batch.
     """
     sampler = node.stats.sampler
     over = (node.mono - sampler.last_time) // PERIOD
@@ -60,12 +60,12 @@ def received(node: NodeState) -> int:
 
 
 def sent(node: NodeState) -> int:
-    """Bytes that clients have been sent."""
+    """Bytes that were sent to clients."""
     return node.facts.traffic.sent - node.stats.sent_before
 
 
 def reset(node: NodeState) -> None:
-    """Count from zero again: everything but the start."""
+    """Reset all counters, but not the start time."""
     traffic = node.facts.traffic
     node.stats = Stats(
         started=node.stats.started,

@@ -1,7 +1,7 @@
 """The text of nodes.conf and of CLUSTER NODES: one line for each node (original 5.10).
 
-Pure in both directions; the driver reads and writes the file. A file with an error is refused
-whole: a node that started under a wrong ID or without its cluster would do harm.
+Both directions are pure; the driver reads and writes the file. A file with an error is rejected
+completely, because a node must not start with a wrong ID or without its cluster.
 """
 
 import re
@@ -26,7 +26,7 @@ _FLAG_WORDS: Final = {
 }
 _NO_FLAGS: Final = b"noflags"
 _WORDS: Final = 6
-"""At least: a later version may write more behind them."""
+"""The minimum number of words: a later version may append others."""
 _ZONE: Final = b"zone="
 _NAME: Final = b"name="
 _MET: Final = b"met"
@@ -37,7 +37,7 @@ _MAX_DIGITS: Final = 20
 
 
 class NodesFileError(ValueError):
-    """A nodes.conf that cannot be read: in which line (0 is the whole file), and why."""
+    """A nodes.conf that is invalid: the line (0 is the whole file), and the reason."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(f"line {line}: {reason}" if line else reason)
@@ -48,8 +48,9 @@ class NodesFileError(ValueError):
 def nodes_text(node: NodeState, *, handshakes: bool) -> bytes:
     """The node table as text.
 
-    nodes.conf leaves out the handshakes, which have no ids yet, and zones and names, for which
-    earlier versions have no place: nodes tell them again.
+    nodes.conf omits handshakes, which have no ids yet. It also omits zones and names, for which
+    earlier versions have no field: nodes announce them again. It adds lines for host names and
+    limits.
     """
     return b"".join(
         _line(node, peer, has_names=handshakes)
@@ -59,7 +60,7 @@ def nodes_text(node: NodeState, *, handshakes: bool) -> bytes:
 
 
 def _limits(node: NodeState) -> list[bytes]:
-    """Lines that earlier versions and originals skip, too."""
+    """Lines with the limits of queues, which earlier versions and originals skip."""
     return [
         b"vars %b %b:%d:%d:%d:%d:%d:%d:%d:%d:%d:%d\n"
         % (_LIMIT, limit.name.hex().encode(), *attrs.astuple(limit.setting))
@@ -68,7 +69,7 @@ def _limits(node: NodeState) -> list[bytes]:
 
 
 def parse_limits(text: bytes) -> list[tuple[bytes, Setting]]:
-    """The limits of queues, as `nodes_text` wrote them; lines of another form are skipped."""
+    """The limits of queues in a nodes.conf. Skips other lines."""
     found = [_LIMIT_LINE.fullmatch(line) for line in text.split(b"\n")]
     return [(bytes.fromhex(match[1].decode()), _setting(match)) for match in found if match]
 
@@ -79,7 +80,8 @@ def _setting(match: re.Match[bytes]) -> Setting:
 
 
 def _host_line(host: HostName) -> bytes:
-    """A line that earlier versions and originals skip. What is configured needs none."""
+    """A line with a name of CLUSTER MEET, which earlier versions and originals skip; empty for
+    names of the configuration."""
     if host.is_seed or host.is_own:
         return b""
     bus_port = b"@%d" % host.bus_port if host.bus_port else b""
@@ -87,7 +89,7 @@ def _host_line(host: HostName) -> bytes:
 
 
 def parse_hosts(text: bytes) -> list[HostName]:
-    """The names that CLUSTER MEET was given, as `nodes_text` wrote them."""
+    """The names of CLUSTER MEET in a nodes.conf."""
     found = [line.split() for line in text.split(b"\n")]
     places = [
         parse_place(words[2].decode("ascii", "replace"))
@@ -116,15 +118,16 @@ def _line(node: NodeState, peer: Peer, *, has_names: bool) -> bytes:
 
 
 def parse_nodes(text: bytes) -> tuple[Peer, list[Peer]]:
-    """This node and the others, as `nodes_text` wrote them; `membership.restore` takes the others.
+    """Parse a nodes.conf: this node, and the others for `membership.restore`.
 
-    Times are 1 or 0: whether there was one. The caller gives this node the port that it listens on
-    now. Raises `NodesFileError`.
+    Times are 1 or 0: whether there was one. The caller must set this node's current port. Raises
+    `NodesFileError`.
     """
     peers: dict[NodeId, Peer] = {}
     for number, line in enumerate(text.split(b"\n"), 1):
         words = line.split()
-        # Original nodes may have left a line of cluster-wide variables, which mean nothing here.
+        # Original nodes may have written a line of cluster-wide variables, which has no meaning
+        # here.
         if words and words[0] != b"vars":
             peer = _parse_line(number, words)
             if peer.id in peers:
@@ -157,7 +160,7 @@ def _parse_line(number: int, words: list[bytes]) -> Peer:
 
 
 def _parse_address(number: int, address: bytes) -> tuple[str, int, int]:
-    """The address is empty for a node without one, and for this node before it knows its own."""
+    """The address is empty for a node without one, and for this node until it learns its own."""
     ip, _, ports = address.rpartition(b":")
     port, mark, bus_port = ports.partition(b"@")
     literal = literal_ip(ip.decode("ascii", "replace"))

@@ -1,8 +1,8 @@
-"""The node table: which nodes are in it, their IDs and addresses, and which may be given copies.
+"""The node table: its nodes, their IDs and addresses, and which of them may receive copies.
 
 Owns `Cluster.nodes`, `reachable`, `size`, `places`, `is_crowded`, `blacklist` and
 `is_own_ip_learned`, and of a peer `id`, `holding`, `ip`, `port`, `bus_port`, `zone`, `name`, and
-the `flags` by way of `mark` and `unmark`; drops the `reports` of nodes that go. Everything in
+the `flags` through `mark` and `unmark`; drops the `reports` of removed nodes. Every field in
 nodes.conf is changed here, so that every change is saved (`Outbox.nodes_changed`).
 """
 
@@ -20,18 +20,18 @@ from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.values import encode, is_name
 
 BLACKLIST_TTL: Final[Millis] = 60_000
-"""How long gossip may not bring a forgotten node back (original 5.9)."""
+"""How long gossip cannot add a forgotten node again (original 5.9)."""
 
 
 def add(node: NodeState, peer: Peer) -> None:
-    """Take the node into the table, and start the heartbeat if it has stopped."""
+    """Add the node to the table, and start the heartbeat if it has stopped."""
     node.cluster.nodes[peer.id] = peer
     refresh(node)
     rouse(node)
 
 
 def remove(node: NodeState, peer: Peer) -> None:
-    """Forget the node, its failure reports, and our link to it."""
+    """Remove the node, its failure reports, and our link to it."""
     hang_up(node, peer)
     del node.cluster.nodes[peer.id]
     for other in node.cluster.nodes.values():
@@ -42,7 +42,7 @@ def remove(node: NodeState, peer: Peer) -> None:
 
 
 def rename(node: NodeState, peer: Peer, name: NodeId) -> None:
-    """Give the node its real, or a new, name."""
+    """Set the node's ID, after its handshake or for a hard reset."""
     del node.cluster.nodes[peer.id]
     peer.id = name
     peer.holding = (name,)
@@ -61,7 +61,7 @@ def unmark(node: NodeState, peer: Peer, flags: int) -> None:
 
 
 def mark_leaving(node: NodeState, peer: Peer, *, leaving: bool) -> None:
-    """Note whether the node is about to leave the cluster."""
+    """Set whether the node is leaving the cluster."""
     (mark if leaving else unmark)(node, peer, LEAVING)
 
 
@@ -74,10 +74,10 @@ def _set_flags(node: NodeState, peer: Peer, flags: int) -> None:
 
 
 def refresh(node: NodeState) -> None:
-    """Compute anew which nodes may be given copies (original 5.8): reachable ones only (original,
-    defect 13).
+    """Update the derived fields of the table, such as the nodes that may receive copies (original
+    5.8): only reachable ones (original, defect 13).
 
-    To be called after each change of the nodes, their flags or their addresses.
+    Must be called after each change of nodes, flags, addresses or zones.
     """
     nodes = node.cluster.nodes.values()
     node.cluster.reachable = [peer for peer in nodes if not peer.flags & (UNREACHABLE | MYSELF)]
@@ -97,7 +97,7 @@ def _some_share(places: Sequence[str | bytes]) -> bool:
 
 
 def announce(node: NodeState) -> None:
-    """Take what this node announces of itself from its configuration."""
+    """Set the address, zone and name that this node announces from its configuration."""
     myself, config = node.cluster.myself, node.config
     before = (myself.place, myself.zone, myself.name)
     myself.ip = node.cluster.announced_ip or myself.ip
@@ -112,7 +112,7 @@ def announce(node: NodeState) -> None:
 
 
 def learn_names(node: NodeState, peer: Peer, zone: bytes, name: bytes) -> None:
-    """The node says in which zone it is, and how it is called."""
+    """Apply the zone and name that the node announces."""
     if name != peer.name and is_name(name):
         peer.name = name
     if zone != peer.zone:
@@ -121,7 +121,8 @@ def learn_names(node: NodeState, peer: Peer, zone: bytes, name: bytes) -> None:
 
 
 def learn_own_ip(node: NodeState, ip: str) -> None:
-    """Another node reached us under this address, which holds unless one is announced."""
+    """Another node has reached this one at this address, which applies unless `cluster-announce-ip`
+    is set."""
     myself = node.cluster.myself
     if not ip or node.config.cluster_announce_ip:
         return
@@ -133,14 +134,15 @@ def learn_own_ip(node: NodeState, ip: str) -> None:
 
 
 def place_of(link: Link, frame: Frame) -> tuple[str, int, int]:
-    """Where the sender of a frame is to be reached: the address that it announces, or else that
-    from which the link comes; its port, and its port for nodes."""
+    """Where to reach the sender of a frame: its announced address, or else that of the link; its
+    client port and its bus port."""
     announced = literal_ip(frame.ip.decode("ascii", "replace"))
     return announced or link.remote_ip, frame.port, frame.bus_port
 
 
 def learn_address(node: NodeState, peer: Peer, link: Link, frame: Frame) -> None:
-    """The node is to be reached there: if it has moved, our link to the old place ends."""
+    """Apply the address of a frame's sender. If the node has moved, close our link to its old
+    address."""
     ip, port, bus_port = place_of(link, frame)
     if not ip or not is_port(port, bus_port) or (ip, port, bus_port) == peer.place:
         return
@@ -152,7 +154,8 @@ def learn_address(node: NodeState, peer: Peer, link: Link, frame: Frame) -> None
 
 
 def lose_address(node: NodeState, peer: Peer) -> None:
-    """Another node answers at the node's address: do not contact it until it contacts us."""
+    """Clear the node's address, because another node answers there. This node does not contact it
+    until it contacts this one."""
     hang_up(node, peer)
     peer.ip = ""
     peer.port = peer.bus_port = 0
@@ -168,5 +171,5 @@ def ban(node: NodeState, name: NodeId) -> None:
 
 
 def is_banned(node: NodeState, name: NodeId) -> bool:
-    """Was the node forgotten a short while ago?"""
+    """Was the node forgotten within the last minute?"""
     return node.cluster.blacklist.get(name, 0) > node.mono

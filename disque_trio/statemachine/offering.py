@@ -1,10 +1,10 @@
-"""Jobs for which no client waits here are offered to nodes where clients wait: WAITING, HAVEJOBS.
+"""Offers of jobs for which no client waits here to nodes where clients wait: WAITING, HAVEJOBS.
 
-A node of ours sends WAITING when its clients find a queue empty. A node that gets jobs of that
-queue and has no client for them answers HAVEJOBS, and gives the jobs when NEEDJOBS asks for them.
-So a job leaves only for a client that waits at that moment. Jobs are offered to one node at a time;
-the next one follows when it has declined, or has not answered in time. Offers are remembered, so
-none is made twice (docs/bus.md, "Federation").
+A node of ours sends WAITING when its clients find a queue empty. A node with jobs of that queue,
+but without clients for them, answers HAVEJOBS, and sends the jobs in answer to NEEDJOBS. So a job
+leaves only for a client that is waiting at that moment. Jobs are offered to one node at a time; the
+next node is offered jobs when that one declines or does not answer in time. Offers are recorded, so
+none is repeated needlessly (docs/bus.md, "Federation").
 
 Owns `NodeState.demands` and the fields of `Demand` and `Asker`, with `federation`
 `Queue.unattended`; charges `Memory.held` for them.
@@ -23,21 +23,23 @@ from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import Asker, Demand, NodeState, Offer
 
 ANSWER_WITHIN: Final[Millis] = 50
-"""How long an offer waits for its answer."""
+"""How long an offer waits for an answer."""
 OFFER_AGAIN: Final[Millis] = 500
-"""Pause before an offer that was not answered is made again. It doubles each time."""
+"""The pause before an unanswered offer is repeated. It doubles each time."""
 MAX_OFFER_AGAIN: Final[Millis] = 30_000
 INTEREST: Final[Millis] = 65_000
-"""How long a WAITING is valid. A node whose clients go on waiting sends two in this time."""
+"""How long a WAITING is valid. A node whose clients continue to wait sends two in this time."""
 
 
-# What other nodes say.
+# Messages of other nodes.
 
 
 def on_waiting(node: NodeState, sender: Peer, message: Waiting) -> None:
-    """Clients wait at the sender; with 0, none does, and the sender declines an offer.
+    """Handle WAITING: clients wait at the sender. With count 0, none does, and the sender declines
+    an offer.
 
-    A decline without an offer has come late, over an earlier link: clients may wait by now.
+    A decline without an offer is late, from an earlier link, and is ignored: clients may wait by
+    now.
     """
     demand = node.demands.get(message.queue)
     if message.count:
@@ -48,14 +50,14 @@ def on_waiting(node: NodeState, sender: Peer, message: Waiting) -> None:
 
 
 def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
-    """Give jobs to a node that needs them. One of ours is told how many are left."""
+    """Handle NEEDJOBS: send jobs to the sender, or HAVEJOBS to one of ours if none were sent."""
     if not sender.link:
         return
     queue = node.queues.get(message.queue)
     sent = left = 0
     if queue is not None and _may_go(node, queue):
         sent = _give(node, queue, sender, message)
-        # To one that can read none of them there are none.
+        # If the sender cannot keep any of the jobs, report none.
         left = queue.length if sent or sender.capabilities & KEEPS_ALL == KEEPS_ALL else 0
     if sender.is_ours:
         if not sent:
@@ -71,8 +73,9 @@ def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
 
 
 def _give(node: NodeState, queue: Queue, receiver: Peer, message: NeedJobs) -> int:
-    """A node whose clients wait for jobs gets as many as it asks for. One that fetches ahead gets
-    at most half of a short queue, and none if this node imports jobs of the queue itself."""
+    """Send jobs for a NEEDJOBS; returns their number. A node whose clients wait receives as many as
+    it requests. One that fetches ahead receives at most half of a short queue, and none if this
+    node imports jobs of the queue itself."""
     count = min(max(message.count, 1), node.knobs.jobs_per_request)
     if not message.waits:
         if transfer.import_rate(node, queue):
@@ -86,7 +89,7 @@ def _give(node: NodeState, queue: Queue, receiver: Peer, message: NeedJobs) -> i
 
 
 def _may_go(node: NodeState, queue: Queue) -> bool:
-    """Are there jobs of the queue for other nodes?"""
+    """May jobs of the queue be sent to other nodes?"""
     if limiting.keeps(queue):
         return False
     if queue.limit is not None:
@@ -98,14 +101,14 @@ def _may_go(node: NodeState, queue: Queue) -> bool:
 
 
 def _remember(node: NodeState, sender: Peer, name: bytes) -> Demand:
-    """The sender is interested in the queue from now on."""
+    """Record the interest of the sender in the queue."""
     demand = node.demands.pop(name, None)
     if demand is None:
         demand = Demand(name)
         node.memory.held += of_demand(demand.name)
         if len(node.demands) >= node.knobs.demands:
-            # Forget the queue that was asked for longest ago. Its jobs are offered before, which
-            # otherwise happens at the end of the batch: it may have been asked for in this one.
+            # Drop the queue with the oldest request. Offer its jobs first, because the request may
+            # be of this batch, at the end of which it would be handled.
             oldest = next(iter(node.demands.values()))
             queue = node.queues.get(oldest.name)
             if queue is not None:
@@ -117,7 +120,7 @@ def _remember(node: NodeState, sender: Peer, name: bytes) -> Demand:
     if asker is None:
         asker = Asker()
         node.memory.held += ASKER_BYTES
-    # The node that asked last is offered jobs last.
+    # The node with the latest request is offered jobs last.
     demand.askers[sender.id] = asker
     asker.until = node.mono + INTEREST
     return demand
@@ -130,13 +133,13 @@ def _forget(node: NodeState, demand: Demand) -> None:
 
 
 def _has_offer(demand: Demand, sender: Peer) -> bool:
-    """Has the sender been offered jobs, and not answered?"""
+    """Does an offer to the sender wait for an answer?"""
     asker = demand.askers.get(sender.id)
     return asker is not None and asker.offer is Offer.MADE
 
 
 def _answered(demand: Demand, sender: Peer, offer: Offer) -> None:
-    """The sender has answered an offer: note what it knows now."""
+    """Record the sender's answer to an offer."""
     asker = demand.askers.get(sender.id)
     if asker is not None:
         asker.offer = offer
@@ -149,8 +152,8 @@ def _answered(demand: Demand, sender: Peer, offer: Offer) -> None:
 
 
 def offer(node: NodeState, queue: Queue) -> None:
-    """There are jobs and no client here for them: give them to nodes that have just asked for more
-    than there were, or offer them to the node that has waited longest."""
+    """Offer jobs for which no client waits here. Sends them directly to nodes that have just
+    requested more than there were; otherwise offers them to the node that has waited longest."""
     demand = node.demands.get(queue.name)
     if demand is None or demand.pending or not _may_go(node, queue):
         return
@@ -165,7 +168,7 @@ def offer(node: NodeState, queue: Queue) -> None:
 
 
 def _give_on_credit(node: NodeState, demand: Demand, queue: Queue) -> None:
-    """Give jobs without an offer, so that a busy queue needs one request for several jobs."""
+    """Send jobs without an offer, so that a busy queue needs one request for several jobs."""
     for id, asker in list(demand.askers.items()):
         credit, asker.credit = asker.credit, 0
         peer = node.cluster.nodes.get(id)
@@ -174,20 +177,20 @@ def _give_on_credit(node: NodeState, demand: Demand, queue: Queue) -> None:
         sent = transfer.give(node, queue, peer, credit, _goes_unasked)
         asker.credit = credit - sent
         if sent and not queue.length:
-            # It reads in YOURJOBS that there are no more, whatever it was offered before.
+            # YOURJOBS reports that there are no more jobs, which replaces an earlier offer.
             _answered(demand, peer, Offer.NONE)
 
 
 def _goes_unasked(node: NodeState, job: Job) -> bool:
-    """May the job go without an offer? Not with RETRY 0: the node may have died since it asked, and
-    the job would be lost. Not a job that was queued before: its holders wake together, and the
-    message that another one has it may still be on its way."""
+    """May the job be sent without an offer? Not with RETRY 0: the receiver may have died since its
+    request, and the job would be lost. Not a job that was queued before: its holders requeue it at
+    about the same time, and the announcement of another one may not have arrived yet."""
     return bool(job.retry) and job.expires > node.mono and not was_ever_queued(job)
 
 
 def _not_offered(node: NodeState, demand: Demand) -> list[NodeId]:
-    """The nodes with a link that have not been offered jobs, in the order in which they asked.
-    Another version may run there by now, which reads no offers."""
+    """The linked nodes without an offer, in the order of their requests. Excludes nodes that no
+    longer understand offers, because another version runs there."""
     nodes = node.cluster.nodes
     return [
         id
@@ -207,8 +210,8 @@ def _offer_to(node: NodeState, demand: Demand, queue: Queue, ids: Iterable[NodeI
 
 
 def offer_to_all(node: NodeState, queue: Queue) -> None:
-    """Clients take no jobs of the queue here: tell all nodes, also those that have not asked. Their
-    clients may find so many jobs there that they never wait."""
+    """Offer jobs of the queue, which no client takes here, to all nodes, even without a request:
+    clients there may always find jobs, so that they never wait."""
     if _may_go(node, queue):
         nodes = node.cluster.nodes.items()
         ids = [id for id, peer in nodes if peer.is_connected and peer.is_ours]
@@ -216,8 +219,8 @@ def offer_to_all(node: NodeState, queue: Queue) -> None:
 
 
 def on_due(node: NodeState, demand: Demand) -> None:
-    """An offer was not answered in time, or a WAITING is not valid any more."""
-    # Forget nodes that have been silent for too long or have gone.
+    """The timer: an offer was not answered in time, or a WAITING has expired."""
+    # Drop nodes whose WAITING has expired, or that are no longer in the table.
     for id, asker in list(demand.askers.items()):
         if asker.until <= node.mono or id not in node.cluster.nodes:
             del demand.askers[id]
@@ -229,7 +232,7 @@ def on_due(node: NodeState, demand: Demand) -> None:
     if queue is None or not _may_go(node, queue):
         _withdraw(demand)
     elif demand.pending:
-        # The node may have stopped: go on with the next.
+        # The node may have stopped: offer the jobs to the others.
         demand.pending = b""
         demand.again_at = node.mono + demand.pause
         _offer_to(node, demand, queue, _not_offered(node, demand))
@@ -243,7 +246,7 @@ def on_due(node: NodeState, demand: Demand) -> None:
 
 
 def _offer_again(node: NodeState, demand: Demand, queue: Queue) -> None:
-    """Repeat offers that were not answered: they may have been lost with their links."""
+    """Repeat unanswered offers, which may have been lost with their links."""
     if demand.again_at > node.mono:
         return
     _withdraw(demand)
@@ -269,7 +272,8 @@ def offer_anew(node: NodeState, name: bytes, peer: Peer) -> None:
 
 
 def offer_all_anew(node: NodeState) -> None:
-    """Offer all queues anew: this node can give jobs again, and has ignored requests meanwhile."""
+    """Repeat the offers of all queues: this node can send jobs again, and has ignored requests
+    meanwhile."""
     for name, demand in node.demands.items():
         for asker in demand.askers.values():
             asker.offer = Offer.NONE

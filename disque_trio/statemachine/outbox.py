@@ -1,7 +1,7 @@
-"""What a batch of inputs leads to, as data (docs/design.md, "The machine").
+"""The outputs of a batch of inputs, as data (docs/design.md, "The machine").
 
-The driver carries it out in this order: records, as durable as `appendfsync` says; then dials,
-messages, replies, closes, hangups; then chores, then the clients that may be read again.
+The driver carries them out in this order: records, as durable as `appendfsync` requires; then
+dials, messages, replies, closes, hangups; then chores; then it resumes reading clients.
 """
 
 from collections.abc import Sequence
@@ -17,31 +17,34 @@ from disque_trio.statemachine.records import Record
 
 @attrs.define(eq=False, init=False)
 class Outbox:
-    """One batch of outputs. A message stands with all its links, so that it is encoded once."""
+    """One batch of outputs. A message is stored once with all its links, so that it is encoded
+    once."""
 
     records: list[Record]
-    """For the journal: what must be durable before the rest is carried out. Empty without one."""
+    """Records that must be durable in the journal before the rest is carried out; empty without a
+    journal."""
     dials: list[tuple[LinkId, str, int]]
-    """Links to open, to this address and port for nodes."""
+    """Links to open, each with an address and bus port."""
     lookups: tuple[str, ...]
-    """Names of hosts to look up; `Machine.looked_up` is told the outcome of each."""
+    """Host names to look up. The driver passes each result to `Machine.looked_up`."""
     messages: list[tuple[Sequence[LinkId], Message]]
     replies: list[tuple[Client, Reply]]
     closes: list[Client]
-    """Clients to disconnect once what they are owed has been written."""
+    """Clients to disconnect after their replies have been written."""
     expelled: list[tuple[Client, str, bytes]]
-    """Those of them that speak another protocol, with a word of it: for the log."""
+    """Clients among `closes` that use another protocol, with its name and a word of the request,
+    for the log."""
     hangups: list[LinkId]
     chores: list[tuple[Client, Chore]]
     resumed: list[Client]
     """Clients whose further requests may be passed in again."""
     changing: dict[Client, None]
-    """Clients whose requests may have changed jobs: their answers wait for the journal."""
+    """Clients whose requests may have changed jobs: their replies wait for the journal."""
     nodes_changed: bool
-    """The node table differs from what nodes.conf says."""
+    """The node table differs from nodes.conf."""
 
     def __init__(self) -> None:
-        # There is one for every batch, and what attrs would write costs twice as much.
+        # There is one per batch, and the method that attrs generates takes twice as long.
         self.records = []
         self.dials = []
         self.lookups = ()

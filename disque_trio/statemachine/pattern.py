@@ -1,7 +1,7 @@
 """Glob patterns over bytes: ``*``, ``?``, ``[a-z]``, ``[^a-z]`` and ``\\`` before a literal.
 
-The text is walked once for all stars together, so that a pattern full of stars costs its length
-times the text's and no more.
+Matching takes at most time proportional to the length of the pattern times that of the text, even
+with many stars.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import attrs
 
 @attrs.frozen
 class _Step:
-    """One byte of the text: one within `ranges`, or with `is_negated` one outside them."""
+    """Matches one byte: within `ranges` or, with `is_negated`, outside them."""
 
     ranges: tuple[tuple[int, int], ...]
     is_negated: bool = False
@@ -25,7 +25,7 @@ _ANY: Final = _Step((), is_negated=True)
 
 
 def matches(pattern: bytes, text: bytes) -> bool:
-    """Does the whole of `text` match? Case counts."""
+    """Does the whole of `text` match? Case-sensitive."""
     ends = [0]
     for step in _steps(pattern):
         if step is None:
@@ -38,7 +38,7 @@ def matches(pattern: bytes, text: bytes) -> bool:
 
 
 def _steps(pattern: bytes) -> Iterator[_Step | None]:
-    """What the pattern asks for, one after the other; None is a star."""
+    """The steps of the pattern; None is a star."""
     at = 0
     while at < len(pattern):
         symbol = pattern[at : at + 1]
@@ -57,7 +57,8 @@ def _steps(pattern: bytes) -> Iterator[_Step | None]:
 
 
 def _bracket(pattern: bytes, at: int) -> tuple[_Step, int]:
-    """The step of a bracket whose inside starts at `at`; a missing ``]`` is taken as at the end."""
+    """The step of a bracket whose content starts at `at`, and the index after it. A missing ``]``
+    is implied at the end."""
     is_negated = pattern[at : at + 1] == b"^"
     at += is_negated
     ranges = []
@@ -71,7 +72,7 @@ def _bracket(pattern: bytes, at: int) -> tuple[_Step, int]:
 
 
 def _literal(pattern: bytes, at: int) -> tuple[int, int]:
-    """The byte that stands at `at`, after a backslash or by itself, and where the next one is."""
+    """The literal byte at `at`, possibly after a backslash, and the index after it."""
     if pattern[at : at + 1] == b"\\" and at + 1 < len(pattern):
         at += 1
     return pattern[at], at + 1

@@ -9,11 +9,11 @@ from disque_trio.statemachine.messages import Pause
 from disque_trio.statemachine.state import NodeState
 
 PAUSED: Final = b"PAUSED Queue paused in input, try later"
-"""What an ADDJOB is told."""
+"""The error of an ADDJOB."""
 
 
 def set_pause(node: NodeState, name: bytes, bits: int) -> None:
-    """Replace the queue's pause state; deliveries that are let through again happen at once."""
+    """Set the queue's pause state. If output is resumed, jobs are delivered at once."""
     bits &= PAUSE_IN | PAUSE_OUT
     if not bits and name not in node.queues:
         return
@@ -25,6 +25,6 @@ def set_pause(node: NodeState, name: bytes, bits: int) -> None:
 
 
 def on_pause(node: NodeState, _sender: Peer, message: Pause) -> None:
-    """PAUSE with BCAST on another node. If memory is short no queue is created for it."""
+    """Handle PAUSE of another node (BCAST). If memory is short, no queue is created for it."""
     if message.queue in node.queues or pressure.level(node) < pressure.WANT:
         set_pause(node, message.queue, message.bits)

@@ -1,9 +1,9 @@
-"""ADDJOBs that wait for copies: several of one client at once, answered in the order they came in.
+"""ADDJOBs that wait for replicas: several of one client at once, answered in order.
 
-A client that waits for nothing else may send more ADDJOBs meanwhile (`may_follow`); any other
-request waits until all are answered. An answer that is known early is kept until its turn.
-Owns `Client.pending_adds` and `most_pending`, all of a `PendingAdd`, `NodeState.adding` and
-`adding_bytes`; adds to `Outbox.resumed`.
+The client may send more ADDJOBs meanwhile (`may_follow`); any other request waits until all are
+answered. Replies are kept until those of earlier ADDJOBs are sent. Owns `Client.pending_adds` and
+`most_pending`, the fields of `PendingAdd`, `NodeState.adding` and `adding_bytes`; adds to
+`Outbox.resumed`.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ _ON: Final = ReplyMode.ON
 def begin(
     node: NodeState, client: Client, job: Job, deadline: Millis, sync: int = 0, widen_at: Millis = 0
 ) -> None:
-    """From now on the client waits for this job too; deadline 0 is for ever. It is answered when
+    """Begin the wait of a client for this job. Deadline 0 is no limit. The reply is sent when
     `sync` copies are confirmed; 0 is all of them."""
     size = len(job.body or b"")
     widen_at = widen_at or node.mono + node.knobs.widen_every
@@ -39,7 +39,7 @@ def begin(
 
 
 def may_follow(node: NodeState, client: Client, body: bytes) -> bool:
-    """May an ADDJOB be taken while the client waits for the copies of others?"""
+    """May an ADDJOB with this body be handled while the client waits for replicas of others?"""
     if client.blocked is not Blocked.COPIES or client.is_closing or node.mono < node.paused_until:
         return False
     waiting, knobs = len(client.pending_adds), node.knobs
@@ -52,7 +52,7 @@ def may_follow(node: NodeState, client: Client, body: bytes) -> bool:
 
 
 def answer(client: Client, reply: Reply) -> None:
-    """An ADDJOB that followed others is answered, but not before them."""
+    """Queue the reply of an ADDJOB that does not wait, behind the earlier ones."""
     if reply is PENDING:
         return
     assert client.pending_adds, f"client {client.id} is answered in the turn of nothing"
@@ -66,8 +66,8 @@ def _append(client: Client, pending: PendingAdd) -> None:
 
 
 def settle(node: NodeState, job: Job, reply: Reply) -> None:
-    """The wait for this job's copies is over: answer the ADDJOB in its turn, and then those behind
-    it that have been settled already."""
+    """End the wait for this job's replicas: send the reply if no earlier ADDJOB waits, and then
+    those of later ones that are settled already."""
     pending = node.adding.get(job.id)
     assert pending is not None, f"{job.id!r} waits for copies without an ADDJOB"
     if isinstance(reply, Failure):
@@ -90,7 +90,7 @@ def settle(node: NodeState, job: Job, reply: Reply) -> None:
     del waiting[:answered]
     if not waiting:
         waiters.unblock(node, client)
-    # Resumed at half, so that a client with many ADDJOBs sends several at a time.
+    # The client is resumed when half are answered, so that it sends several ADDJOBs at a time.
     if len(waiting) <= client.most_pending // 2:
         client.most_pending = len(waiting)
         node.out.resumed.append(client)
@@ -102,7 +102,7 @@ def _release(node: NodeState, pending: PendingAdd, job: Job) -> None:
 
 
 def abandon(node: NodeState, client: Client) -> list[Job]:
-    """The client has gone. Returns the jobs that it waited for."""
+    """Drop the ADDJOBs of a client that has disconnected. Returns the jobs for which it waited."""
     jobs = []
     for pending in client.pending_adds:
         if (job := pending.job) is not None:
@@ -113,12 +113,12 @@ def abandon(node: NodeState, client: Client) -> list[Job]:
 
 
 def widen_in(node: NodeState, pending: PendingAdd, wait: Millis) -> None:
-    """Its job may go to one more node after this time."""
+    """Set the time after which the job may be sent to one more node."""
     pending.widen_at = node.mono + wait
 
 
 def await_copies(node: NodeState, job: Job) -> None:
-    """The ADDJOB, which has waited for its key, waits for copies from now on."""
+    """The ADDJOB, which has waited for its key, now waits for replicas."""
     pending = node.adding[job.id]
     pending.widen_at = node.mono + node.knobs.widen_every
     client = node.clients[pending.client]
@@ -127,7 +127,7 @@ def await_copies(node: NodeState, job: Job) -> None:
 
 
 def rearm(node: NodeState, client: Client) -> None:
-    """Come back at the next deadline or widening of any of its jobs."""
+    """Set the client's timer to the next deadline or widening of any of its jobs."""
     waiting = [each for each in client.pending_adds if each.job is not None]
     if waiting:
         dues = [each.widen_at for each in waiting]

@@ -1,9 +1,9 @@
-"""Many requests of one client, one after the other: what `Machine.request` does for each of them.
+"""Pipelines: consecutive requests of one client, with the effects of `Machine.request` for each.
 
-Requests in a pipeline are mostly alike. For a run of plain commands (`Command.is_plain`) the checks
-of admission are made once, and the command's row and counters are looked up once: plain commands do
-not change the results, except for the memory in use, which is checked each time. A pipeline of
-PINGs takes half of the time that way. Requests that are not plain are left to `Machine.request`.
+Requests in a pipeline are mostly alike. For a run of equal plain commands (`Command.is_plain`),
+admission is checked once, and the command's row and counters are looked up once: plain commands do
+not affect these checks, except for the memory in use, which is checked each time. This halves the
+time of a pipeline of PINGs. `Machine.request` handles requests that are not plain.
 
 Sets `Client.active` and `command`, `Outbox.changing` and `Stats.commands_processed`.
 """
@@ -28,8 +28,7 @@ def take(
     requests: Sequence[list[bytes]],
     clock: Callable[[], int],
 ) -> int:
-    """Carry out the plain requests at the beginning, while the client is accepted. Returns how
-    many."""
+    """Handle the leading plain requests, while the client is accepted. Returns their number."""
     if client.reply_mode is not _ON or must_check(node, client):
         return 0
     client.active = node.mono
@@ -56,7 +55,7 @@ def _run(
     requests: Sequence[list[bytes]],
     clock: Callable[[], int],
 ) -> int:
-    """Carry out those with the name of the first one. Returns how many."""
+    """Handle the leading requests with the same command. Returns their number."""
     name, handler, least, most = requests[0][0], row.handler, row.least, row.most
     memory, replies = node.memory, node.out.replies
     slow_ns = timing.slow_ns(node.config)

@@ -2,10 +2,10 @@
 delay").
 
 The node of the NACK enqueues the job when the wait ends. It sends POSTPONED to the other holders,
-which enqueue the job a moment later if that node has not. A holder that knows the wait answers
-holders that do not know it and are about to enqueue the job. A holder that does not support
-POSTPONED receives QUEUED, which counts the NACK, and WORKING, which removes the job from its queue
-for a whole RETRY; and WORKING again whenever it announces the next requeue.
+which enqueue the job a moment later if that node has not. If a holder without this wait announces a
+requeue, holders that have it answer with POSTPONED. A holder that does not support POSTPONED
+receives QUEUED, which counts the NACK, and WORKING, which removes the job from its queue for a
+whole RETRY; and WORKING again whenever it announces the next requeue.
 
 RELEASE with a delay is announced in the same way, and counted separately (decision 102): the
 message has the count, and a holder with a lower count adopts it.
@@ -60,8 +60,8 @@ the end of the part, and receives the rest."""
 
 
 def backoff(node: NodeState, job: Job) -> Millis:
-    """How long a job waits after a NACK without DELAY: twice as long as after the one before, plus
-    or minus a fifth, and at most half of the job's remaining life."""
+    """How long a job waits after a NACK without DELAY: twice as long as after the previous one,
+    plus or minus a fifth, and at most half of the job's remaining life. 0 without BACKOFF."""
     extensions = job.extensions
     if extensions is None or not extensions.backoff or not job.retry:
         return 0
@@ -86,7 +86,7 @@ def postpone(node: NodeState, job: Job, wait: Millis, cause: Cause) -> None:
 
 
 def learn(node: NodeState, job: Job, snoozes: int) -> None:
-    """The number of snoozes, according to a holder."""
+    """Adopt a holder's number of snoozes, if it is greater."""
     if snoozes > job.snoozes:
         known = job.extensions or Extensions()
         put_extensions(node.memory, job, attrs.evolve(known, snoozes=snoozes))
@@ -100,12 +100,12 @@ def _hold_back(node: NodeState, job: Job, wait: Millis) -> None:
 
 
 def is_postponed(job: Job) -> bool:
-    """Does it wait after a NACK or RELEASE?"""
+    """Does the job wait after a NACK or RELEASE?"""
     return bool(job.flags & POSTPONED)
 
 
 def is_backing_off(job: Job) -> bool:
-    """The same for a job that has not ended since."""
+    """As `is_postponed`, for a job that is still active."""
     return job.state == ACTIVE and is_postponed(job)
 
 
@@ -118,7 +118,8 @@ def rest(node: NodeState, job: Job) -> Millis:
 
 
 def _margin(node: NodeState, job: Job) -> Millis:
-    """Each holder has its own, so that they do not wake at the same time."""
+    """How much longer than the node of the NACK this holder waits. It differs between holders, so
+    that they do not requeue the job at the same time."""
     return MARGIN + rank(node.cluster.myself.id, job.id) % _SPREAD
 
 
@@ -153,8 +154,8 @@ def announce(
 
 
 def unable(node: NodeState, job: Job) -> NodeId | None:
-    """A holder that cannot count a wait of more than `SHORT`, as far as this node knows; None if
-    there is none. A holder without POSTPONES counts no wait: it asks again after each RETRY."""
+    """A linked holder that does not support a wait of more than `SHORT`; None if there is none.
+    Ignores holders without POSTPONES, which announce a requeue after each RETRY instead."""
     for id in job.holders:
         peer = node.cluster.nodes.get(id)
         if peer is None or not peer.link or not peer.capabilities & POSTPONES:
@@ -165,7 +166,7 @@ def unable(node: NodeState, job: Job) -> NodeId | None:
 
 
 def obey(node: NodeState, job: Job, message: Postponed) -> None:
-    """Another node reports how long the job waits."""
+    """Handle POSTPONED: another node reports how long the job waits."""
     if not job.retry:
         return
     is_news = _is_news(node, job, message)
@@ -185,10 +186,10 @@ def obey(node: NodeState, job: Job, message: Postponed) -> None:
 
 
 def _is_news(node: NodeState, job: Job, message: Postponed) -> bool:
-    """A repeated wait has no effect at a node whose worker has the job. If another node's worker
-    has it, that delivery may be older or newer than the NACK: then the longer wait applies. A node
-    that has it queued, or waits, knows this wait already, unless it counts fewer NACKs or snoozes,
-    or the wait ends much later than its own."""
+    """Does the message change anything here? A repeated wait has no effect on a job that is leased
+    here. If another node has delivered it, that delivery may be older or newer than the NACK: then
+    the longer wait applies. If the job is queued or postponed here, this node has had the wait
+    already, unless it counts fewer NACKs or snoozes, or the wait ends much later than its own."""
     if message.is_new or message.is_snooze:
         return True
     if job.flags & LEASED:
@@ -203,17 +204,17 @@ def _is_news(node: NodeState, job: Job, message: Postponed) -> bool:
 
 
 def _is_more(one: int, other: int) -> bool:
-    """Both wrap at 16 bits."""
+    """Is `one` greater than `other`? Both wrap at 16 bits."""
     return 0 < (one - other) & 0xFFFF < 0x8000
 
 
 def stands(node: NodeState, job: Job) -> bool:
-    """Does the wait continue although another node reports that a worker has the job? The report
-    may be older than the NACK; and all holders are warned before the job is enqueued, and can
-    repeat it."""
+    """Does the wait continue although another node reports a delivery (WORKING)? The report may be
+    older than the NACK. If it is newer, that node can repeat it, because WILLQUEUE precedes the
+    requeue."""
     return rest(node, job) > ANNOUNCE_AHEAD
 
 
 def is_known_to(job: Job, copy: JobCopy) -> bool:
-    """Does the node that sends this copy know all NACKs and snoozes that this node knows?"""
+    """Does the sender of this copy count all NACKs and snoozes that this node counts?"""
     return not _is_more(job.nacks, copy.nacks) and copy.snoozes >= job.snoozes

@@ -1,11 +1,10 @@
-"""Memory pressure: what a node stops doing when memory runs short (original 6.10, docs/memory.md).
+"""Memory pressure: the measures of a node when memory is short (original 6.10, docs/memory.md).
 
-Above 75 % of `maxmemory` it leaves new jobs to other nodes and takes no more copies; above 95 % it
-evicts before each command what the guarantee allows, and if that is not enough refuses new jobs.
-The percentages are of `maxmemory` less the memory of the process itself. The resident size has
-bounds, too: percentages of `maxmemory`, above it, since the account comes first (`resident_size`).
-
-If the system refuses the process more memory, it is at the second level.
+Above 75 % of `maxmemory`, it places new jobs at other nodes and accepts no more copies. Above 95 %,
+before each command it evicts jobs as far as the delivery guarantee allows; if that is not enough,
+it refuses new jobs. The percentages are of `maxmemory` less the memory of the process itself. The
+resident size has limits, too: percentages of `maxmemory` that are higher, because the accounted
+memory is the primary limit (`resident_size`). If the system refuses more memory, the level is 2.
 
 Owns `Memory.rest`, `soft`, `hard`, `spill_above`, `high_water`, `peak`, `evicted`, `idle`,
 `review_at` and `is_refused`, and sets the first `spillable`.
@@ -39,30 +38,31 @@ from disque_trio.statemachine.state import NodeState
 SOFT_PERCENT: Final = 75
 HARD_PERCENT: Final = 95
 SPILL_PERCENT: Final = 65
-"""Bodies are spilled above this, if there is a directory for them, so that the node stays below the
-levels as long as the disk takes them."""
+"""Above this, bodies are spilled if `spill-directory` is set, so that the node stays below level 1
+while the disk has room."""
 SOFT_RESIDENT_PERCENT: Final = 104
 HARD_RESIDENT_PERCENT: Final = 108
 SPILL_RESIDENT_PERCENT: Final = 100
-"""The same for the resident size."""
+"""The percentages of `maxmemory` for the resident size."""
 MOST_RESIDENT_PERCENT: Final = 125
-"""What the resident size stays below. From `HARD_RESIDENT_PERCENT` on there is room for what comes
-and goes between two measurements, such as requests and replies."""
+"""The maximum of the resident size. The range above `HARD_RESIDENT_PERCENT` is for memory that is
+allocated between two measurements, such as requests and replies."""
 MAX_EVICTIONS: Final = 256
-"""Jobs that one attempt evicts at most: well under a millisecond's work."""
+"""The maximum number of jobs that one attempt evicts, which takes well under a millisecond."""
 BACKLOG_BYTES: Final = 16 << 20
-"""So many bytes of jobs and queues are a backlog."""
+"""The size of jobs and queues above which they count as a backlog."""
 BACKLOG_SHARE: Final = 8
-"""A backlog has drained when less than this part of it is left."""
+"""A backlog has drained when less than 1/8 of it is left."""
 LEAST_ROOM: Final = 4 << 20
-"""Bytes beside the process. A limit that leaves less is warned of."""
+"""The minimum memory beside the process, in bytes. A smaller rest causes a warning."""
 SAFE_PERCENT: Final = 75
-"""Of what the system allows to the process: `maxmemory` bounds accounted bytes, and the resident
-size is up to a quarter larger (docs/memory.md)."""
+"""The recommended `maxmemory`, as a percentage of the memory that the system allows: `maxmemory`
+limits accounted bytes, and the resident size is up to a quarter larger (docs/memory.md)."""
 REVIEW_EVERY: Final[Millis] = 100
 QUEUES_PER_REVIEW: Final = 1000
 DUMMY_SHARE: Final = 10
-"""Dummy acks may fill a tenth of `maxmemory`: their ids come from clients, as many as they like."""
+"""Dummy acks may use a tenth of `maxmemory`: their ids are from clients, which can send any
+number."""
 IDLE_LIMITS: Final[tuple[Millis, ...]] = (lifecycle.QUEUE_IDLE_LIMIT, 10_000, 2000)
 """How long an empty queue is kept, by level (original 6.11)."""
 
@@ -77,28 +77,29 @@ REFUSED: Final = Failure(
 
 
 def level(node: NodeState) -> int:
-    """0 is enough memory, 1 pressure, 2 shortage. The original's level 3 changes nothing."""
+    """The level: 0 is enough memory, 1 pressure, 2 shortage. The original's level 3 has no further
+    effect."""
     memory = node.memory
     return (memory.held > memory.soft) + (memory.held > memory.hard)
 
 
 _SHARE_OF_ENDED: Final = 50
-"""Jobs that have ended take up to one part of so many of `maxmemory`."""
+"""Records of ended jobs use up to 1/50 of `maxmemory`."""
 
 
 def used(node: NodeState) -> int:
-    """Bytes in use, of the process itself and of everything it holds."""
+    """The memory in use, in bytes, of the process itself and all records."""
     memory = node.memory
     return node.facts.process_bytes + memory.held + memory.rest + node.endings.weight
 
 
 def weighed(node: NodeState) -> int:
-    """The same, with all that `review` computes as it is now."""
+    """As `used`, with the current value of the part that `review` computes."""
     return node.facts.process_bytes + node.memory.held + _rest(node) + node.endings.weight
 
 
 def _rest(node: NodeState) -> int:
-    """Bytes of what is not kept up to date at each change."""
+    """The size of records that are not accounted at each change, in bytes."""
     traffic = node.facts.traffic
     scans = sum(map(len, node.scans.values())) if node.scans else 0
     return (
@@ -124,7 +125,7 @@ def _rest(node: NodeState) -> int:
 
 
 def review(node: NodeState) -> None:
-    """Compute what is not kept up to date at each change, and set the limits anew."""
+    """Compute the memory that is not accounted at each change, and update the limits."""
     memory = node.memory
     memory.high_water = max(memory.high_water, memory.held)
     if memory.high_water > BACKLOG_BYTES and memory.held < memory.high_water // BACKLOG_SHARE:
@@ -144,8 +145,9 @@ def review(node: NodeState) -> None:
         memory.spill_above = room - memory.rest
     if memory.is_refused:
         memory.soft = memory.hard = -1
-    # Jobs that have ended take what those that have not leave below all levels, so they change
-    # nothing for these. What they had is not all given back to the system, hence the share.
+    # Records of ended jobs only use memory that live jobs leave below all levels, so they never
+    # raise the level. Not all freed memory is returned to the system, so they are also limited to a
+    # share.
     room = min(memory.soft, memory.spill_above) - memory.held
     node.endings.fit(min(room, node.config.maxmemory // _SHARE_OF_ENDED))
     memory.review_at = node.mono + REVIEW_EVERY
@@ -155,44 +157,44 @@ def review(node: NodeState) -> None:
 
 
 def refuse_memory(node: NodeState, *, is_so: bool) -> None:
-    """Be at level 2 while the system refuses the process more memory."""
+    """Set whether the system refuses more memory; while it does, the level is 2."""
     node.memory.is_refused = is_so
     review(node)
 
 
 def limited_by(node: NodeState) -> str:
-    """What limits what may be added: the account, the resident size, or the system."""
+    """The current limit of memory: `account`, `resident-size` or `system`."""
     if node.memory.is_refused:
         return "system"
     return "resident-size" if is_resident_bound(node) else "account"
 
 
 def refusal(node: NodeState) -> Failure:
-    """Why a command that needs memory is refused."""
+    """The error for a command that needs memory."""
     return REFUSED if node.memory.is_refused else OOM
 
 
 def _room(node: NodeState, percent: int) -> int:
-    """How much may be accounted beside the process before the resident size is this percentage of
-    `maxmemory`."""
+    """How much more than the process may be accounted before the resident size reaches this
+    percentage of `maxmemory`, in bytes."""
     beyond = node.facts.process_bytes + node.memory.surplus
     return node.config.maxmemory // 100 * percent - beyond
 
 
 def is_resident_bound(node: NodeState) -> bool:
-    """Is it the resident size, and not the account, that limits what may be added?"""
+    """Does the resident size limit memory more than the account does?"""
     percent = (node.config.maxmemory - node.facts.process_bytes) // 100
     return _room(node, HARD_RESIDENT_PERCENT) < percent * HARD_PERCENT
 
 
 def on_review(node: NodeState, memory: Memory) -> None:
-    """While memory is short: review it, and drop unused queues."""
+    """The timer while memory is short: drop unused queues, and review."""
     _drop_idle_queues(node, memory)
     review(node)
 
 
 def _drop_idle_queues(node: NodeState, memory: Memory) -> None:
-    """A thousand queues at a time, round after round."""
+    """Check the next `QUEUES_PER_REVIEW` queues, in rounds."""
     if not memory.idle:
         memory.idle = list(node.queues)
     limit = IDLE_LIMITS[level(node)]
@@ -205,7 +207,8 @@ def _drop_idle_queues(node: NodeState, memory: Memory) -> None:
 
 
 def relieve(node: NodeState) -> bool:
-    """Evict what the guarantee allows. True if enough is free then."""
+    """Evict jobs as far as the delivery guarantee allows. Returns whether enough memory is free
+    then."""
     memory = node.memory
     for _ in range(MAX_EVICTIONS):
         if memory.held <= memory.hard:
@@ -218,7 +221,8 @@ def relieve(node: NodeState) -> bool:
 
 
 def _next_victim(node: NodeState) -> Job | None:
-    """Dummy acks first; always the oldest, which other nodes have had the most time to learn of."""
+    """The next job to evict: the oldest dummy ack, or else the oldest evictable job. Other nodes
+    have had the most time to receive its acknowledgement."""
     memory = node.memory
     if node.config.maxmemory_policy == "noeviction":
         return None
@@ -229,7 +233,7 @@ def _next_victim(node: NodeState) -> Job | None:
 
 
 def evict(node: NodeState, job: Job) -> None:
-    """Forget a job that is acknowledged, or at-most-once and delivered."""
+    """Evict a job that is acknowledged, or at-most-once and delivered."""
     node.memory.evicted += 1
     lifecycle.unregister(node, job, Cause.EVICTED)
 

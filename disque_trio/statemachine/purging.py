@@ -1,7 +1,7 @@
-"""PURGE and REDRIVE of a queue: all jobs that it has now, a few at a time (docs/commands.md).
+"""PURGE and REDRIVE of a queue: all its current jobs, some at a time (docs/commands.md).
 
-Those of PURGE go the way of a job that a client acknowledges, so all their copies go. What has left
-the queue, or is not dead any more, when its turn comes stays as it is, and so do jobs that come
+PURGE acknowledges jobs as ACKJOB does, so all their copies are dropped. Jobs that have left the
+queue, or are no longer dead, when they are reached are not affected; nor are jobs that arrive
 meanwhile. Owns `Purging.jobs`.
 """
 
@@ -20,7 +20,7 @@ RUN_EVERY: Final[Millis] = 8
 
 
 def purge(node: NodeState, name: bytes, *, dead: bool = False) -> int:
-    """Begin with the first of those that are queued, or dead. Returns how many there are."""
+    """Begin to purge the queued or dead jobs. Returns their number."""
     if dead:
         return _begin(node, name, Sweep.PURGE_DEAD, _dead_jobs(node, name, None))
     queue = node.queues.get(name)
@@ -32,10 +32,12 @@ def purge(node: NodeState, name: bytes, *, dead: bool = False) -> int:
 
 
 def redrive(node: NodeState, name: bytes, count: int) -> int:
-    """Begin with the job that died first. Returns how many there are, `count` at most; 0 is all."""
+    """Begin to redrive up to `count` dead jobs in the order of their deaths; 0 is all. Returns
+    their number."""
     jobs = _dead_jobs(node, name, count or None)
     dead = node.dead.get(name, {})
-    # What is left of an earlier order died first, so the longer of the two lists has the other.
+    # The rest of an earlier order also consists of the first dead jobs, so the longer list includes
+    # the other.
     left = [job for job in node.purging.jobs.get((name, Sweep.REDRIVE), []) if job.id in dead]
     found = len(jobs)
     _begin(node, name, Sweep.REDRIVE, max(jobs, left, key=len))
@@ -43,21 +45,21 @@ def redrive(node: NodeState, name: bytes, count: int) -> int:
 
 
 def _dead_jobs(node: NodeState, name: bytes, count: int | None) -> list[Job]:
-    """The one that died first at the end."""
+    """Dead jobs of a queue, the first one that died at the end."""
     return list(islice(node.dead.get(name, {}).values(), count))[::-1]
 
 
 def _begin(node: NodeState, name: bytes, sweep: Sweep, jobs: list[Job]) -> int:
     count = len(jobs)
     if count:
-        # In place of an earlier list: what is left of that is in this one, or has gone.
+        # Replaces an earlier list, whose remaining jobs are in this one or no longer exist.
         node.purging.jobs[name, sweep] = jobs
         on_due(node, node.purging)
     return count
 
 
 def broadcast(node: NodeState, name: bytes, *, dead: bool = False) -> None:
-    """PURGE with BCAST: all nodes of ours that this one is linked with purge the queue, too."""
+    """PURGE with BCAST: send PURGE to all linked nodes of ours that support it."""
     needed = BURIES if dead else PURGES
     peers = [peer for peer in node.cluster.nodes.values() if peer.capabilities & needed]
     links = [peer.link for peer in peers if peer.link and not peer.flags & HANDSHAKE]
@@ -65,12 +67,12 @@ def broadcast(node: NodeState, name: bytes, *, dead: bool = False) -> None:
 
 
 def on_purge(node: NodeState, _sender: Peer, message: Purge) -> None:
-    """PURGE with BCAST on another node."""
+    """Handle PURGE of another node (BCAST)."""
     purge(node, message.queue, dead=message.dead)
 
 
 def on_due(node: NodeState, purging: Purging) -> None:
-    """One slice."""
+    """One run of the timer: purge or redrive the next jobs."""
     looks = node.knobs.purging_looks
     while looks and purging.jobs:
         (name, sweep), jobs = next(iter(purging.jobs.items()))

@@ -1,10 +1,10 @@
 """A queue: its jobs in order, its waiting clients, its counters (original 2.7, 4.3).
 
-The order of two jobs never changes: it is that of priority (the higher one first), creation stamp
-and id. So most jobs arrive in order and are kept in a deque; the others (requeued after younger
-ones, imported, with a priority other than 0) in `SortedEntries`. A job that leaves the middle
-leaves a stale entry, which is ignored unless the job comes back; stale entries are swept when they
-outnumber the jobs. Jobs with a GROUP are in `Groups`, and served in turn with the others.
+The order of two jobs never changes: by priority (the higher one first), creation stamp and id. So
+most jobs arrive in order and are kept in a deque; the others (requeued after younger ones,
+imported, with a priority other than 0) are in `SortedEntries`. A job that leaves the middle of the
+queue leaves a stale entry, which is skipped unless the job is queued again; stale entries are swept
+when they outnumber the jobs. Jobs with a GROUP are in `Groups`, and served in turn with the others.
 
 Owns `Job.in_line`, with `groups`. The counters are written by `lifecycle` and `counts`, `waiting`
 by `waiters`, the import and broadcast fields, `seen_taken` and `unattended` by `federation`,
@@ -30,15 +30,15 @@ from disque_trio.statemachine.timers import Timed
 
 @attrs.define(eq=False, weakref_slot=False)
 class Supply:
-    """Which other nodes of ours have jobs of a queue. `federation` writes it."""
+    """The other nodes of ours with jobs of a queue. `federation` writes it."""
 
     known: dict[NodeId, int] = attrs.Factory(dict)
-    """How many each has, by its last HAVEJOBS."""
+    """The number of jobs of each node, by its last HAVEJOBS."""
     asked: dict[NodeId, int] = attrs.Factory(dict)
-    """Nodes that were asked and have not answered, with the number of jobs; 0 if no client
+    """Nodes with an unanswered NEEDJOBS, and the number of requested jobs; 0 if no client
     waited."""
     asked_at: Millis = 0
-    """When the last of them was."""
+    """When the last NEEDJOBS was sent."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -48,7 +48,7 @@ class Queue(Timed):
     name: bytes
     created: Millis
     accessed: Millis
-    """Last enqueue or fetch."""
+    """Time of the last enqueue or fetch."""
     paused: int = 0
     limit: Limit | None = None
     """None for a queue that never had limits."""
@@ -56,7 +56,7 @@ class Queue(Timed):
     jobs_in: int = 0
     jobs_out: int = 0
     transferred: int = 0
-    """How many of these went to other nodes."""
+    """How many of `jobs_out` were sent to other nodes."""
     acks: int = 0
     """How many of its jobs clients have acknowledged here."""
     # Federation (original 6.7).
@@ -69,22 +69,22 @@ class Queue(Timed):
     """When WAITING was last broadcast."""
     broadcast_attempt: int = 0
     adhoc_at: Millis = -FOREVER
-    """When NEEDJOBS last went to the responders."""
+    """When NEEDJOBS was last sent to the responders."""
     adhoc_attempt: int = 0
     polled_until: Millis = -FOREVER
-    """Until then a job is fetched for a client that did not wait."""
+    """Until when a job is fetched for a client that did not wait."""
     supply: Supply | None = None
-    """None until another node has said that it has jobs."""
+    """None until another node has sent HAVEJOBS."""
     seen_taken: int = 0
-    """How many jobs clients had taken here at the last look (`federation`)."""
+    """How many jobs clients had taken here at the last check (`federation`)."""
     unattended: int = 0
-    """At how many looks in a row there were jobs and clients had taken none."""
+    """At how many consecutive checks there were jobs of which clients had taken none."""
     # The jobs.
     length: int = 0
-    """How many are queued: what `len` says, without a call."""
+    """The number of queued jobs: the same as `len`, without a call."""
     _in_order: deque[Job] = attrs.Factory(deque)
     _late: SortedEntries | None = None
-    """None until there is one, to save memory: few of 100,000 queues have any."""
+    """None until there is an entry, to save memory: few of 100,000 queues have any."""
     _late_adds: int = 0
     _groups: Groups | None = None
     """None while no job has a group."""
@@ -96,7 +96,7 @@ class Queue(Timed):
         return True
 
     def add(self, job: Job) -> None:
-        """Put in a job whose state has just become queued."""
+        """Add a job whose state has just become queued."""
         self.length += 1
         if job.in_line:
             return
@@ -130,9 +130,8 @@ class Queue(Timed):
         self._late.add(entry)
 
     def comes_late(self, job: Job, ahead: int) -> bool:
-        """Are there more than so many jobs before this one, which has just come? Estimated for a
-        job with a priority above 0: the jobs that did not come in order are taken to be before
-        it."""
+        """Are there more than `ahead` jobs before this one, which was just added? For a job with a
+        group or a priority above 0, this is an estimate."""
         if self._groups is not None and (group := job.group) is not None:
             return self.length > ahead and self._groups.has_before(job, group, ahead)
         if job.priority > 0:
@@ -140,15 +139,15 @@ class Queue(Timed):
         return self.length > ahead
 
     def discard(self, spare: int = DEFAULTS.stale_entries) -> None:
-        """A job of the queue is not queued any more; its entry stays until it is swept: when there
-        are more than `spare` beside as many as jobs."""
+        """A job of the queue is no longer queued. Its entry remains until a sweep: when stale
+        entries outnumber the jobs by more than `spare`."""
         self.length -= 1
         entries = len(self._in_order) + len(self._late or ()) + len(self._groups or ())
         if entries > 2 * self.length + spare:
             self.sweep()
 
     def oldest(self) -> Job | None:
-        """The job that is delivered next; None if there is none, or all are parked."""
+        """The next job to deliver; None if there is none, or all groups are parked."""
         job = self._oldest_plain()
         if self._groups is not None:
             job = self._groups.next(job)
@@ -157,39 +156,40 @@ class Queue(Timed):
         return job
 
     def park(self, group: bytes) -> None:
-        """Its jobs are not delivered for now."""
+        """Park a group: its jobs are not delivered for now."""
         if self._groups is not None:
             self._groups.park(group)
 
     def unpark(self, group: bytes) -> bool:
-        """They may be delivered again. True if they were parked."""
+        """Unpark a group. Returns whether it was parked."""
         if not self.is_parked(group) or self._groups is None:
             return False
         self._groups.unpark(group)
         return True
 
     def unpark_all(self) -> None:
-        """The same of all groups."""
+        """Unpark all groups."""
         if self._groups is not None and self._groups.parked:
             self._groups.unpark_all()
 
     def is_parked(self, group: bytes) -> bool:
-        """Does the group get no turn?"""
+        """Is the group parked?"""
         return self._groups is not None and group in self._groups.parked
 
     def parked_groups(self) -> int:
-        """How many get no turn."""
+        """The number of parked groups."""
         return 0 if self._groups is None else len(self._groups.parked)
 
     def in_turn(self) -> int:
-        """About how many jobs are queued and not parked; 0 if there are none."""
+        """The approximate number of queued jobs that are not parked; exactly 0 if there are
+        none."""
         parked = 0 if self._groups is None else self._groups.parked_count()
         if parked and self.oldest() is None:
             return 0
         return max(self.length - parked, min(self.length, 1))
 
     def count_of(self, group: bytes) -> int:
-        """How many jobs the group has, with some that are not queued any more."""
+        """The number of entries of the group, including some of jobs that are no longer queued."""
         return 0 if self._groups is None else sum(map(len, self._groups.of(group)))
 
     def oldest_of(self, group: bytes) -> Job | None:
@@ -209,7 +209,7 @@ class Queue(Timed):
         return in_order[0] if in_order else None
 
     def pop(self) -> Job | None:
-        """Take out the oldest job. The caller changes its state."""
+        """Remove and return the next job. The caller must change its state."""
         in_order = self._in_order
         if in_order and not (self._late or self._groups) and in_order[0].state == QUEUED:
             job = in_order.popleft()
@@ -229,7 +229,8 @@ class Queue(Timed):
         return job
 
     def pop_many(self, count: int) -> list[Job]:
-        """Take out up to so many of the oldest. The caller changes their states."""
+        """Remove and return up to `count` jobs in the order of delivery. The caller must change
+        their states."""
         jobs: list[Job] = []
         in_order = self._in_order
         while in_order and not (self._late or self._groups) and len(jobs) < count:
@@ -247,8 +248,8 @@ class Queue(Timed):
         return jobs
 
     def peek(self, count: int) -> list[Job]:
-        """Up to `count` jobs in the order of their delivery. With a negative count from the other
-        end of the order of priority and age, whatever their groups."""
+        """Up to `count` jobs in the order of delivery. With a negative count: the last ones by
+        priority and age, regardless of groups, from the last."""
         if count < 0:
             lines = self._groups.lines() if self._groups is not None else []
             ends = [reversed(each) for each in (self._late or (), *lines)]
@@ -262,13 +263,13 @@ class Queue(Timed):
         return list(islice(found, min(abs(count), len(self))))
 
     def entries(self) -> list[Job]:
-        """All jobs, mostly from the last to the first, and some that are not queued any more."""
+        """All jobs, mostly from the last to the first, including some that are no longer queued."""
         lines = self._groups.lines() if self._groups is not None else []
         grouped = [entry[-1] for line in lines for entry in reversed(line)]
         return [*grouped, *(entry[-1] for entry in self._late or ()), *reversed(self._in_order)]
 
     def sweep(self) -> None:
-        """Drop the entries of jobs that are not queued any more."""
+        """Drop the entries of jobs that are no longer queued."""
         late = self._late
         for job in (*self._in_order, *(entry[-1] for entry in late or ())):
             job.in_line = job.state == QUEUED

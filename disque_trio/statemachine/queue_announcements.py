@@ -1,7 +1,7 @@
-"""On a new link, a node of ours is sent WAITING and HAVEJOBS anew (docs/bus.md).
+"""WAITING and HAVEJOBS for all queues on a new link to a node of ours (docs/bus.md).
 
-Earlier ones may have been lost with the old link, or ignored by a node that did not know this one.
-Owns the fields of `QueueAnnouncements`.
+Earlier ones may have been lost with the old link, or ignored because this node was not in the
+receiver's table. Owns the fields of `QueueAnnouncements`.
 """
 
 from typing import Final
@@ -16,15 +16,15 @@ from disque_trio.statemachine.state import NodeState, QueueAnnouncements
 ANNOUNCE_EVERY: Final[Millis] = 20
 ANNOUNCE_AGAIN: Final[Millis] = 500
 NEWCOMER: Final[Millis] = 3000
-"""How long a node may take to know this one, after its first answer here."""
+"""How long a node may take to add this one to its table, after its first answer here."""
 
 
 def announce(node: NodeState, peer: Peer) -> None:
-    """A link to a node of ours is new: announce where clients wait and where jobs are, some queues
-    at a time. Clients that come later are broadcast at once.
+    """Announce on a new link the queues with waiting clients or jobs, some at a time. WAITING for
+    later clients is broadcast at once.
 
-    A node ignores messages until it knows this one. The handshake in the other direction may still
-    be under way when it answers here for the first time, so it is told a few times.
+    A node ignores messages until this node is in its table. The handshake in the other direction
+    may still be running at its first answer, so the announcements are repeated a few times.
     """
     announcements = node.announcements
     announcements.began = node.mono
@@ -42,7 +42,8 @@ def _is_new(node: NodeState, id: NodeId) -> bool:
 
 
 def announce_again(node: NodeState, link_id: LinkId) -> None:
-    """Messages on this link were dropped, because its send queue was full: repeat them."""
+    """Repeat the announcements on a link that has dropped messages because its send queue was
+    full."""
     link = node.cluster.links.get(link_id)
     peer = link.peer if link is not None else None
     if peer is not None and peer.is_ours and peer.id not in node.announcements.again:
@@ -58,7 +59,7 @@ def _plan(node: NodeState, peer: Peer) -> None:
 
 
 def on_due(node: NodeState, announcements: QueueAnnouncements) -> None:
-    """Announce the next queues, and begin again for nodes that are to be told once more."""
+    """The timer: announce the next queues, and begin repetitions that are due."""
     for id, due in list(announcements.again.items()):
         if due <= node.mono:
             _plan_again(node, announcements, id)
@@ -80,7 +81,8 @@ def on_due(node: NodeState, announcements: QueueAnnouncements) -> None:
 
 
 def _plan_again(node: NodeState, announcements: QueueAnnouncements, id: NodeId) -> None:
-    """The pauses are twice as long each time, as long as the node is new."""
+    """Repeat the announcements to a node. While the node is new, schedule another repetition, after
+    a pause that doubles."""
     del announcements.again[id]
     peer = node.cluster.nodes.get(id)
     if peer is not None:

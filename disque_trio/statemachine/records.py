@@ -1,4 +1,4 @@
-"""What a node writes down of its jobs: the records of the append-only file (original 7.1)."""
+"""The records of the append-only file (original 7.1)."""
 
 import attrs
 
@@ -15,7 +15,7 @@ class LoadJob:
 
 @attrs.define
 class DeleteJob:
-    """This node does not hold this job any more."""
+    """This node no longer holds this job."""
 
     id: JobId
 
@@ -27,9 +27,9 @@ class StoredResult:
     id: JobId
     queue: bytes
     at: Millis
-    """When it was given."""
+    """When the result was set."""
     until: Millis
-    """By the clock of the node that wrote this; 0 if a client has deleted it."""
+    """When it expires, by the clock of the node that wrote this; 0 if it was deleted."""
     value: bytes
 
 

@@ -1,17 +1,17 @@
-"""Jobs that are restored from the journal at start, before any link is up (original 7.4, 7.5).
+"""Recovery of jobs from the journal at the start, before any link is up (original 7.4, 7.5).
 
-A job that a worker may have waits for a whole retry period; one whose delay is not over, for the
-rest of it (original, defect 24). An at-most-once job is queued again only if it has certainly not
-been delivered: see `_is_untouched`. The collection of acknowledged jobs goes on.
+A job that may be leased waits for a whole retry period; a delayed job, for the rest of its delay
+(original, defect 24). An at-most-once job is enqueued only if it was certainly not delivered: see
+`_is_untouched`. The collection of acknowledged jobs continues.
 
-After a controlled restart jobs that were queued are queued again at once, which counts as no
-additional delivery (original, defect 23): when the journal ends with `journaling.STOPPED`, when
-the process alone has died and queues were recorded (`aof-queues`), or when the operator says so
-(`aof-enqueue-jobs-once`). In the first two cases the other holders of a job are asked before,
-because the node may have been away for any time. Until then the job is RETURNING, and stays
-recorded as queued, so that a node that ends meanwhile asks again.
+Jobs that were queued are enqueued at once, without counting an additional delivery (original,
+defect 23), in three cases: the journal ends with `journaling.STOPPED`; only the process has died,
+and queues were recorded (`aof-queues`); or the operator has set `aof-enqueue-jobs-once`. In the
+first two cases, the other holders of a job are asked first, because the node may have been down for
+any time. Until they have answered, the job is RETURNING, and remains recorded as queued, so that
+the next start asks again if the node stops meanwhile.
 
-Jobs count in `Memory.held` as they are read, so that bodies can be spilled during the load.
+`Memory.held` includes jobs as they are read, so that bodies can be spilled during the load.
 
 Owns `NodeState.recovered`, `recovering`, `expired`, `was_stopped` and `queues_note`,
 `Stats.expired_while_down`, and while the journal is loaded `refusal`, `Memory.held`, and
@@ -72,7 +72,7 @@ LOADING: Final = Failure(b"LOADING Disque is loading the dataset in memory")
 
 
 def load(node: NodeState, records: Iterable[Record]) -> None:
-    """Take in the next records, in their order. The last one of a job counts."""
+    """Load the next records, in order. The last record of a job applies."""
     node.refusal = LOADING
     for record in records:
         if isinstance(record, LoadJob):
@@ -90,7 +90,8 @@ def load(node: NodeState, records: Iterable[Record]) -> None:
 
 
 def finish(node: NodeState, most: int) -> bool:
-    """Everything has been read: restore up to `most` jobs. True once all are restored."""
+    """Restore up to `most` jobs, after all records are loaded. Returns True once all are
+    restored."""
     if node.recovering is None:
         node.recovering = iter(node.recovered.values())
     jobs = list(islice(node.recovering, most))
@@ -118,10 +119,10 @@ def finish(node: NodeState, most: int) -> bool:
 
 
 def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> None:
-    """Take in a job from the journal; queue it if it was queued when the node ended.
+    """Restore a job from the journal. Enqueue it if `is_queued`.
 
-    This is neither announced nor counted as a delivery. With `may_ask` the other holders are asked
-    first, by the WILLQUEUE that precedes every requeue, as soon as there are links.
+    This is neither announced nor counted as a delivery. With `may_ask`, the other holders are asked
+    first, by the WILLQUEUE that precedes every requeue, as soon as links are up.
     """
     if job.state not in (ACKED, DEAD):
         job.state = ACTIVE
@@ -139,27 +140,27 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
         _await(node, job)
     elif not asks:
         lifecycle.enqueue(node, job, Cause.LOADED)
-        if not node.was_stopped:  # else the file says so, and the next start relies on it
+        if not node.was_stopped:  # otherwise the last record still applies
             journaling.moved(node, job)
     if job.state == ACTIVE and key_index.is_held_back(job):
         key_index.await_end(node, job)
 
 
 def _await(node: NodeState, job: Job) -> None:
-    """Count it as waiting."""
+    """Count the job as waiting for its delay or RETRY."""
     if _awaits_delay(job):
         reasons.await_delay(node, job)
     elif job.retry and job.requeue_at - node.mono <= job.retry + DESYNC:
-        # Otherwise it is a copy whose delay is not over.
+        # Otherwise it is a copy of a job that is still delayed.
         reasons.await_retry(node, job)
 
 
 def _be_queued_again(node: NodeState, job: Job, *, asks: bool) -> None:
-    """Its next time is as the one before; with `asks` it comes when links are up, for another
-    holder may have queued or delivered it meanwhile."""
+    """Prepare an enqueue that does not count as another one. With `asks`, it is due when links are
+    up, because another holder may have enqueued or delivered the job meanwhile."""
     job.flags &= ~BCAST_QUEUED
     if not job.retry and not job.flags & DELIVERED:
-        # Had it been handed out, it would have been deleted.
+        # A delivery would have deleted its record.
         job.flags &= ~QUEUED_ONCE
         job.requeue_at = max(node.mono, 1)
     if asks and may_be_queued(job):
@@ -168,10 +169,10 @@ def _be_queued_again(node: NodeState, job: Job, *, asks: bool) -> None:
 
 
 def _awaits_delay(job: Job) -> bool:
-    """Is it to be queued when a delay is over, that of ADDJOB or that of a NACK?"""
+    """Must this node enqueue the job at the end of a delay, of ADDJOB, NACK or RELEASE?"""
     if job.flags & POSTPONED:
         return True
-    # It will be: one that may not be queued again has been queued.
+    # An at-most-once job that must not be enqueued is flagged as queued before.
     return bool(job.delay) and not job.flags & BCAST_QUEUED and not was_ever_queued(job)
 
 
@@ -188,8 +189,8 @@ def _load(node: NodeState, copy: JobCopy) -> None:
 
 
 def _keep(node: NodeState, job: Job) -> None:
-    """Replace an earlier record of the job. The body may be spilled: the jobs may not all fit in
-    memory."""
+    """Keep the job in place of its earlier record. The body may be spilled, because the jobs may
+    not all fit in memory."""
     before = node.recovered.get(job.id)
     if before is not None:
         node.memory.held -= of_job(before)
@@ -208,14 +209,15 @@ def _drop(node: NodeState, job_id: JobId) -> None:
 
 
 def _leave(node: NodeState, job_id: JobId) -> None:
-    """The job has left its queue."""
+    """Record that the job has left its queue."""
     job = node.recovered.get(job_id)
     if job is not None and job.state == QUEUED:
         job.state = ACTIVE
 
 
 def _note_queues(node: NodeState, note: JobId) -> None:
-    """Are queues known from here on, or not any more?"""
+    """Handle a note about queues: whether the following records include every job that leaves a
+    queue."""
     node.queues_note = note
     if note == UNKNOWN.id:
         for job in node.recovered.values():
@@ -224,12 +226,13 @@ def _note_queues(node: NodeState, note: JobId) -> None:
 
 
 def _is_kept_key(job: Job) -> bool:
-    """Is it no job any more, but a key that stays taken (`journaling.keep`)?"""
+    """Is it the record of a key that stays reserved after its job (`journaling.keep`)?"""
     return job.queue is not None and not job.holders
 
 
 def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
-    """Without holders it is a dummy ack, or a key."""
+    """An acknowledged job. A record without holders is a dummy ack, or a key that stays
+    reserved."""
     is_key = copy.extensions is not None
     return Job(
         id=copy.id,
@@ -252,7 +255,7 @@ def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:
 
 
 def _still_known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
-    """Without holders that are not in the node table, which was loaded before: they were
+    """The holders that are in the node table, which was loaded before. The others were
     forgotten."""
     return named(node, tuple(id for id in holders if id in node.cluster.nodes))
 
@@ -287,15 +290,15 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
 
 
 def _plans(node: NodeState, copy: JobCopy) -> tuple[int, Millis | None]:
-    """The flags of a job that is not acknowledged, and how long it waits before this node queues
-    it; None if it is not to."""
+    """The flags of a job that is not acknowledged, and the wait in milliseconds before this node
+    enqueues it; None if it must not."""
     flags = copy.flags & ~(RECORDED | TAKEN | QUEUED_ONCE | LEASED)
     if is_dead(copy):
         return flags & ~DELIVERED, None
     until_due = _until_due(node, copy)
     if copy.retry:
         if until_due <= 0:
-            # Another holder may have queued it since: the next time is not the first.
+            # Another holder may have enqueued it since, so the next enqueue is not the first.
             flags |= BCAST_QUEUED
         elif _was_given_back(copy):
             flags |= POSTPONED
@@ -306,19 +309,19 @@ def _plans(node: NodeState, copy: JobCopy) -> tuple[int, Millis | None]:
 
 
 def _was_given_back(copy: JobCopy) -> bool:
-    """By NACK or RELEASE DELAY, which may have let it wait."""
+    """Was the job returned by NACK or RELEASE DELAY, which may have postponed it?"""
     return bool(copy.nacks or copy.snoozes)
 
 
 def _until_due(node: NodeState, copy: JobCopy) -> Millis:
-    """What is left of the delay, by this node's wall clock: never more than the whole of it,
-    whatever that clock shows now.
+    """The rest of the delay, by this node's wall clock; at most the whole delay, even if that clock
+    has changed.
 
-    A record of the original's format, or of an earlier version, does not say when the delay is
-    over: then it counts from the creation, which is a time by the creating node's clock.
+    A record in the original's format, or of an earlier version, does not include the end of the
+    delay: then it is computed from the creation time, by the creating node's clock.
     """
     if copy.due and _was_given_back(copy):
-        # Of a wait after a NACK it is not known how long it was as a whole.
+        # The total length of a wait after a NACK is unknown.
         return copy.due - node.wall
     if not copy.delay:
         return 0
@@ -327,10 +330,10 @@ def _until_due(node: NodeState, copy: JobCopy) -> Millis:
 
 
 def _wait(node: NodeState, copy: JobCopy, until_due: Millis) -> Millis:
-    """How long a job with RETRY above 0 waits before this node queues it.
+    """How long a job with RETRY above 0 waits before this node enqueues it.
 
-    A node that holds it only as a copy (its first time is announced) waits one period more, so that
-    the node that is to queue it first can do so. After a NACK its record says when its own turn is.
+    A node that was not to enqueue it first (BCAST_QUEUED) waits one more period, so that the other
+    node can do so. After a NACK, the record already includes this node's own margin.
     """
     a_period = copy.retry * 1000 + lifecycle.desync(node)
     if until_due <= 0:
@@ -339,12 +342,12 @@ def _wait(node: NodeState, copy: JobCopy, until_due: Millis) -> Millis:
 
 
 def _is_untouched(node: NodeState, copy: JobCopy, until_due: Millis) -> bool:
-    """Has this at-most-once job certainly not been delivered, and is this the node to queue it?
+    """Was this at-most-once job certainly not delivered, and must this node enqueue it?
 
-    A copy whose first time is announced has not been told to queue it. Otherwise it is certain
-    before the end of the delay, if the record does not say that it was queued all the same; after a
-    controlled restart; and where each delivery was on disk before it was sent: with `appendfsync
-    always`, unless an original server wrote the record.
+    False for a copy that was not to enqueue the job first (BCAST_QUEUED). Otherwise it is certain
+    in three cases: before the end of the delay, unless the job was recorded as queued; with
+    `aof-enqueue-jobs-once`; and if each delivery was on disk before it was sent, which means
+    `appendfsync always` and a record that no original server wrote.
     """
     if copy.flags & DELIVERED or (copy.flags & BCAST_QUEUED and copy.state != QUEUED):
         return False

@@ -1,4 +1,4 @@
-"""Requests without their secrets, as MONITOR, SLOWLOG and traces show them."""
+"""Redaction of secrets in requests, for MONITOR, SLOWLOG and traces."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,11 +6,12 @@ from typing import Final
 from disque_trio.statemachine.directives import SECRETS
 
 HIDDEN: Final = b"(redacted)"
-"""What stands where a secret stood."""
+"""The text that replaces a secret."""
 
 
 def redacted(name: str, args: Sequence[bytes]) -> Sequence[bytes]:
-    """The arguments without passwords. `name` is the command's own, whatever it was renamed to."""
+    """The arguments without passwords. `name` is the command's original name, even if it was
+    renamed."""
     if name == "auth":
         return [args[0], *[HIDDEN] * (len(args) - 1)]
     if name == "hello":
@@ -21,7 +22,8 @@ def redacted(name: str, args: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def _greeting(args: Sequence[bytes]) -> Sequence[bytes]:
-    """The user name behind AUTH is hidden too: if it is left out, the password is in its place."""
+    """Redact the password of HELLO, and the user name after AUTH: if that was omitted, the password
+    is in its place."""
     words = list(args)
     for at, word in enumerate(args[2:], 2):
         if word.upper() == b"AUTH":

@@ -1,5 +1,5 @@
-"""Requests that a node refuses because of trouble of its own, of a queue or of the cluster, and not
-because of a mistake of the client: by the first word of the error.
+"""Refused requests, by the first word of the error: errors caused by the state of the node, a queue
+or the cluster, not by a mistake of the client.
 
 One table, for INFO, metrics and `disque-trio doctor`.
 """
@@ -12,12 +12,12 @@ import attrs
 
 @attrs.frozen
 class Refusal:
-    """The text for one cause, and what to do."""
+    """The explanation of one cause, and advice."""
 
     why: str
     advice: str
     is_problem: bool = True
-    """Does it show that something does not work? Otherwise somebody wants it so."""
+    """Does it indicate a malfunction? Otherwise it is intended by an operator or client."""
 
 
 REFUSALS: Final = MappingProxyType(

@@ -1,13 +1,12 @@
-"""Repair of copies: jobs that have lost holders for good get new ones (decision 19).
+"""Repair: jobs that have permanently lost holders get new copies (decision 19).
 
-A holder is lost when it has been forgotten, or has been failing for longer than
-`replica-repair-after`. One of the remaining holders adds copies until the job has as many as its
-ADDJOB asked for; if it does not, the next in a fixed order takes over. The work is done in slices:
-each run checks a limited number of jobs and has a limited number of copies under way.
+A holder is lost when it was forgotten, or has been failing for longer than `replica-repair-after`.
+One of the remaining holders adds copies until the job has REPLICATE copies; if it does not, the
+next holder in a fixed order takes over. The work is done in slices: each run checks a limited
+number of jobs, and the number of unconfirmed copies is limited.
 
-Owns `Repair`, `Stats.copies_repaired`, and `Job.confirmed` while a job that is active or queued has
-holders that were asked for a copy here and have not answered. Original nodes take part as targets
-alone.
+Owns `Repair`, `Stats.copies_repaired`, and `Job.confirmed` while an active, queued or dead job has
+holders that have not confirmed a copy. Original nodes receive copies, but do not repair.
 """
 
 from typing import Final
@@ -49,22 +48,22 @@ RUN_EVERY: Final[Millis] = 20
 WINDOW: Final = 100
 """How many jobs may wait for confirmation at once."""
 WINDOW_BYTES: Final = 4 << 20
-"""A run sends no further copy once the bodies under way are this long."""
+"""A run sends no further copies while the bodies of unconfirmed ones have this size, in bytes."""
 PATIENCE: Final[Millis] = 5000
-"""After so long without GOTJOB another node is asked in the next pass."""
+"""After this time without GOTJOB, the next pass chooses another node."""
 TAKE_OVER: Final[Millis] = 15_000
-"""How long each holder in the order leaves the work to the one before it."""
+"""How long each holder in the order waits for the previous one."""
 SILENCE: Final[Millis] = 60_000
-"""For so long a node that did not answer is asked last: it may be short of memory."""
+"""How long a node that did not answer is chosen last, because it may be short of memory."""
 AGAIN: Final[Millis] = 30_000
-"""How long after the end of a pass that left work to do the next one begins."""
+"""The pause between passes while jobs lack copies."""
 
 _DOWN: Final = FAIL | NOADDR
 _LIVE: Final = (ACTIVE, QUEUED, DEAD)
 
 
 def watch(node: NodeState) -> None:
-    """Once a second: find the lost nodes, and begin a pass over the jobs if their holders may have
+    """Once per second: find lost nodes, and begin a pass over the jobs if their holders may have
     changed."""
     repair = node.repair
     _note_failures(node)
@@ -90,7 +89,7 @@ def _has_all(one: tuple[NodeId, ...], other: tuple[NodeId, ...]) -> bool:
 
 
 def _note_failures(node: NodeState) -> None:
-    """Note since when this node has seen each failing node fail."""
+    """Record since when each failing node has been failing, as seen by this node."""
     failing = node.repair.failing
     node.repair.failing = {
         id: failing.get(id, node.mono)
@@ -107,7 +106,7 @@ def _failed_for_long(node: NodeState) -> tuple[NodeId, ...]:
 
 
 def _begin(node: NodeState) -> None:
-    """A pass over the jobs that there are now."""
+    """Begin a pass over the current jobs."""
     repair = node.repair
     repair.found = repair.found_lacking = repair.found_reported = 0
     repair.down = tuple(repair.failing)
@@ -134,8 +133,8 @@ def on_due(node: NodeState, repair: Repair) -> None:
 
 
 def _look_at_trailing(node: NodeState) -> None:
-    """New jobs that still lack copies get them from other nodes; where there are none, a later pass
-    comes back for them."""
+    """Place the missing copies of new jobs at other nodes. If there are no candidates, a later pass
+    tries again."""
     repair = node.repair
     while repair.trailing:
         job_id, until = next(iter(repair.trailing.items()))
@@ -166,7 +165,7 @@ def _end_pass(node: NodeState) -> None:
 
 
 def _forget_late(node: NodeState) -> None:
-    """Give up nodes that have not answered in time: the next pass asks others."""
+    """Stop waiting for nodes that have not answered in time: the next pass chooses others."""
     repair = node.repair
     late = [id for id, until in repair.awaited.items() if until <= node.mono]
     for id in late:
@@ -204,7 +203,7 @@ def _look(node: NodeState, walk: Walk) -> None:
             break
         job = next(walk)
         if job.state not in _LIVE or not job.retry:
-            # An at-most-once job has one holder: a copy of it would never be queued.
+            # An at-most-once job has one holder: a copy of it would never be enqueued.
             continue
         holders = _counted(node, job)
         if holders not in live:
@@ -220,8 +219,8 @@ def _look(node: NodeState, walk: Walk) -> None:
 
 
 def _counted(node: NodeState, job: Job) -> tuple[NodeId, ...]:
-    """The holders that count: those that have confirmed a copy. If it is not known who has, all do,
-    unless the node that knew is lost."""
+    """The holders that count: those that have confirmed a copy. If there is no such list, all
+    holders; but only this node if the job's creator is lost."""
     if job.confirmed is not None:
         return job.confirmed
     return node.cluster.myself.holding if is_orphan(node, job.id, job.holders) else job.holders
@@ -232,8 +231,8 @@ def _is_live(node: NodeState, id: NodeId) -> bool:
 
 
 def _reports(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> bool:
-    """Does this node report it? Of the holders that are there, the first one of ours does, so that
-    the sum over the nodes counts each job once."""
+    """Does this node report the job as under-replicated? Only the first live holder of ours does,
+    so that the sum over the nodes counts each job once."""
     nodes, me = node.cluster.nodes, node.cluster.myself.id
     there = [
         nodes[id]
@@ -244,7 +243,7 @@ def _reports(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> bool:
 
 
 def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
-    """The same as `_ask`, if it is this node's turn."""
+    """`_ask`, if it is this node's turn."""
     repair = node.repair
     if job.id in repair.awaited or job.id in repair.trailing or not _is_my_turn(node, job, holding):
         return 0
@@ -252,7 +251,8 @@ def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
 
 
 def _ask(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
-    """Ask nodes to hold the copies that it lacks. Returns the bytes of a copy under way."""
+    """Send REPLJOB to new holders for the missing copies. Returns the size of the body, or 0 if
+    none was sent."""
     chosen = _choose(node, job, holding, job.replicas - len(holding))
     if not chosen:
         return 0
@@ -263,15 +263,16 @@ def _ask(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
     add_holders(job, chosen)
     journaling.hold(node, job)
     node.repair.awaited[job.id] = node.mono + PATIENCE
-    # With the rest of its delay, because its holder counts from now on. The creation stamp is
-    # advanced by the part that is over, so that the sum stays: a restart uses it. The stamp is
-    # bounded, because a peer may have sent any.
+    # The copy has the rest of the delay, because its holder counts from its arrival. The creation
+    # stamp is advanced by the elapsed part, so that the sum is unchanged, which a restart uses. The
+    # stamp is bounded, because a peer may have sent any.
     left = _rest_of_delay(node, job)
     passed = job.delay_s - left
     stamp = min(job.ctime + passed * 1_000_000_000, LAST_STAMP)
     copy = attrs.evolve(snapshot(node, job), state=ACTIVE, delay=left, ctime=stamp)
     _send(node, chosen, copy)
-    # They need to know the new holders: the one that is given the ack has to tell these, too.
+    # The other holders need the new list: the node of an ACKJOB sends SETACK to all holders in its
+    # list.
     _send(node, readers(node, others, job), copy, no_reply=True)
     if postponing.rest(node, job):
         postponing.announce(node, job, chosen)
@@ -291,8 +292,9 @@ def _send(
 
 
 def _is_my_turn(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> bool:
-    """Working holders have an order that each can compute; each waits for those before it. If lost
-    copies are not made again, only the node that added the job makes those that SYNC did not await.
+    """Is it this node's turn to repair the job? Live holders have an order that each can compute;
+    each waits for those before it. With `replica-repair-after 0`, only the node that added the job
+    adds copies, namely those that SYNC did not await.
     """
     if not node.config.replica_repair_after_s:
         is_mine = job.id[2:10] == node.cluster.myself.id[:8]
@@ -310,18 +312,18 @@ def _is_my_turn(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> bool:
 
 
 def _place(holder: Peer, job: Job) -> tuple[bool, int]:
-    """The holder's place in the order: leaving nodes come last."""
+    """The holder's place in the order; leaving nodes are last."""
     return bool(holder.flags & LEAVING), rank(holder.id, job.id)
 
 
 def _choose(
     node: NodeState, job: Job, holding: tuple[NodeId, ...], count: int
 ) -> tuple[NodeId, ...]:
-    """Nodes that are to hold it: preferably those that have not failed to answer lately, then
-    those that may have a copy already (`recovery`), and then those that share no address with a
-    holder.
+    """Choose new holders: preferably nodes that have answered recent requests, then nodes that may
+    have a copy already (`recovery`), then nodes in other zones and at other addresses.
 
-    In the order of `rank`, so that two nodes that act at the same time ask the same ones.
+    Otherwise in the order of `rank`, so that two nodes that act at the same time choose the same
+    ones.
     """
     silent = node.repair.silent
     nodes = node.cluster.nodes
@@ -338,8 +340,8 @@ def _choose(
 
 
 def _rest_of_delay(node: NodeState, job: Job) -> int:
-    """In seconds, rounded up. A holder that is not the one to queue the job first waits for a retry
-    period more, which is not part of it."""
+    """The rest of the delay in seconds, rounded up. Excludes the additional retry period of a
+    holder that does not enqueue the job first."""
     wait = job.requeue_at - node.mono
     if not job.flags & DELAYED:
         wait -= job.retry
@@ -347,7 +349,7 @@ def _rest_of_delay(node: NodeState, job: Job) -> int:
 
 
 def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
-    """A node holds a copy: of a job that is repaired here, or of a new one."""
+    """Handle GOTJOB: a node holds a copy, of a job that is repaired here or of a new one."""
     if message.id in node.repair.awaited:
         _confirm(node, sender, message.id)
     else:
@@ -365,7 +367,7 @@ def _confirm(node: NodeState, sender: Peer, job_id: JobId) -> None:
     confirmed = job.confirmed or ()
     if sender.id not in confirmed:
         job.confirmed = confirmed = (*confirmed, sender.id)
-        # A holder that was listed has its copy already, as nearly always.
+        # A holder that was in the list nearly always had its copy already.
         node.stats.copies_repaired += sender.id not in repair.listed.get(job_id, ())
     if sum(_is_live(node, id) for id in confirmed) < job.replicas:
         return

@@ -1,6 +1,7 @@
-"""Copies of a new job: REPLJOB out, GOTJOB back, one more node every 50 ms (original 2.2, 6.2).
+"""Replication of a new job: REPLJOB to other nodes, GOTJOB from them, one more node every 50 ms
+(original 2.2, 6.2).
 
-Owns `NodeState.drawn_at` and `drawn`, and while a job waits for its copies `Job.confirmed`; sets
+Owns `NodeState.drawn_at` and `drawn`, and `Job.confirmed` while a job waits for replicas; sets
 `Job.made`, `number`, `expires`, `requeue_at` and `extensions` of one that has waited for its key;
 adds to `Ordering.replacing` and `Repair.trailing`.
 """
@@ -61,7 +62,7 @@ from disque_trio.statemachine.state import NodeState
 
 RESEND_EVERY: Final[Millis] = 100
 TRAILS_FOR: Final[Millis] = 1000
-"""How long nodes may take to confirm copies after the ADDJOB has been answered."""
+"""How long nodes may take to confirm copies after the reply to ADDJOB."""
 
 NOT_ENOUGH_NODES: Final = b"NOREPL Not enough reachable nodes for the requested replication level"
 TIMED_OUT: Final = b"NOREPL Timeout reached before replicating to the requested number of nodes"
@@ -72,10 +73,11 @@ JOB_REMOVED: Final = (
 
 
 def is_external(node: NodeState, replicas: int, *, is_async: bool, needs: int = 0) -> bool:
-    """Must a new job live on other nodes only (original 6.9, 6.10)?
+    """Must a new job be held by other nodes only (original 6.9, 6.10)?
 
-    A leaving node keeps no copy. One that is short of memory keeps none either, if enough others
-    can be reached and will confirm their copies: they may be short of memory, too.
+    A leaving node keeps no copy. A node that is short of memory keeps none either, if enough others
+    are reachable and the client waits for their confirmations, because they may be short of memory,
+    too.
     """
     cluster = node.cluster
     if cluster.myself.flags & LEAVING:
@@ -91,8 +93,8 @@ def add(
 ) -> None:
     """Add a new job.
 
-    With `blocking` the client waits for `sync` copies; without, nobody waits (REPLICATE 1, or
-    ASYNC). For a job without holders, of which this node keeps no copy, the client always waits.
+    The client `blocking` waits for `sync` copies; None if no client waits (REPLICATE 1, or ASYNC).
+    For a job without holders, of which this node keeps no copy, the client must wait.
     """
     external = not job.holders
     add_nodes(node, job, job.replicas if external else job.replicas - 1)
@@ -113,8 +115,8 @@ def _await_copies(node: NodeState, job: Job, *, external: bool) -> None:
 
 
 def follow(node: NodeState, job: Job, stamp: int, *, replaces: bool) -> None:
-    """The new job, for which a client waits, is held back until the earlier ones with its key have
-    ended, of which this is the greatest creation stamp (`key_ordering`)."""
+    """Hold back a new job until the earlier jobs with its key have ended (`key_ordering`). `stamp`
+    is the greatest creation stamp among those."""
     job.made, job.number = divmod(min(stamp + 1, LAST_STAMP), STAMPS)
     job.extensions = attrs.evolve(job.extensions or Extensions(), follows=FOLLOWS)
     if replaces:
@@ -123,10 +125,9 @@ def follow(node: NodeState, job: Job, stamp: int, *, replaces: bool) -> None:
 
 
 def add_claimed(node: NodeState, job: Job, waited: Millis, *, is_async: bool) -> None:
-    """Add a new job for which a client waits already, because its key had to be free (`key_claim`):
-    for how long, in milliseconds."""
+    """Add a new job whose ADDJOB has waited for its key for `waited` ms (`key_claim`)."""
     external = not job.holders
-    # Its times count from now on.
+    # The job's times count from now.
     job.made, job.number = max(stamps.next_stamp(node), (job.made, job.number))
     job.expires = node.timers.shared(job.expires + waited)
     job.requeue_at += waited
@@ -143,7 +144,7 @@ def add_claimed(node: NodeState, job: Job, waited: Millis, *, is_async: bool) ->
 
 
 def add_nodes(node: NodeState, job: Job, count: int) -> int:
-    """Send the job to up to `count` more reachable nodes. Returns how many there were."""
+    """Add up to `count` reachable nodes to the job's holders. Returns how many were added."""
     if count <= 0:
         return 0
     peers, holders, wanted = node.cluster.reachable, job.holders, needs(job)
@@ -155,14 +156,16 @@ def add_nodes(node: NodeState, job: Job, count: int) -> int:
 
 
 def _drawn(node: NodeState, job: Job, candidates: list[NodeId], count: int) -> list[NodeId]:
-    """So many of the candidates, at random; where nodes share zones or addresses, others first.
+    """Choose `count` candidates at random; if nodes share zones or addresses, spread the job over
+    these.
 
-    Jobs of the same moment get the same order: a few nodes get many jobs at once, instead of each
-    node a few, which would cost each of them a wake-up (docs/performance.md).
+    Jobs of the same millisecond use the same order: a few nodes receive many jobs at once, instead
+    of each node a few, which would wake each of them (docs/performance.md).
     """
     draw = node.rng.random
     if node.cluster.is_crowded:
-        # A shuffle: a rotation would give the first node of each address more than the others.
+        # A shuffle: with a rotation, the first node of each address would receive more jobs than
+        # the others.
         return spread(node, job.holders, sorted(candidates, key=lambda _: draw()), count)
     if node.drawn_at != node.mono:
         node.drawn_at = node.mono
@@ -177,7 +180,8 @@ def _send_to(node: NodeState, job: Job, ids: tuple[bytes, ...], *, no_reply: boo
 
 
 def on_client_due(node: NodeState, client: Client) -> None:
-    """A client waits for copies: an ADDJOB has timed out, or its job goes to one more node."""
+    """The timer of a client that waits for replicas: an ADDJOB has timed out, or its job is sent to
+    one more node."""
     for pending in list(client.pending_adds):
         if (job := pending.job) is None:
             continue
@@ -186,7 +190,7 @@ def on_client_due(node: NodeState, client: Client) -> None:
         has_copies = node.keys.ordering.replacing.get(job.id, False)
         is_waiting = job.state == WAIT_REPL and not has_copies
         if is_due and is_waiting and len(job.confirmed or ()) >= pending.sync:
-            achieved(node, job)  # copies in other zones have had their time
+            achieved(node, job)  # the time for copies in other zones is over
         elif is_late:
             if has_copies:
                 pending_adds.settle(node, job, Status(job.id))
@@ -202,12 +206,13 @@ def on_client_due(node: NodeState, client: Client) -> None:
 
 
 def _keep_after_all(node: NodeState, job: Job) -> bool:
-    """Hold a copy of a job that was to be held by other nodes only, because they were slow to take
-    it: they may be short of memory, too, or out of reach. This copy may complete the number.
+    """Hold a copy of a job that was to be held by other nodes only, because they have not confirmed
+    it in time: they may be short of memory, too, or unreachable. Returns whether this copy
+    completes the required number.
 
-    The same for a node that was leaving and is not any more. The others may have queued the job by
-    then, or acknowledged it, without telling this node, no holder that they know: so it waits for a
-    whole period, and asks them before it queues the job.
+    The same applies to a node that is no longer leaving. The others may have enqueued or
+    acknowledged the job by then, without a message to this node, which is not in their lists of
+    holders. So it waits for a whole period, and sends WILLQUEUE before it enqueues the job.
     """
     mine = node.cluster.myself.id
     if mine in job.holders or node.cluster.is_leaving:
@@ -219,20 +224,21 @@ def _keep_after_all(node: NodeState, job: Job) -> bool:
     job.confirmed = (*(job.confirmed or ()), mine)
     is_enough = len(job.confirmed) >= node.adding[job.id].sync
     if is_enough:
-        # The holders know each other, but not this node.
+        # The holders have each other in their lists, but not this node.
         _send_to(node, job, job.holders, no_reply=True)
         achieved(node, job)
     return is_enough
 
 
 def _may_be_queued_elsewhere(node: NodeState, job: Job) -> bool:
-    """May a holder have queued the job, because its first period is over?"""
+    """May a holder have enqueued the job, because its first period is over?"""
     period = job.retry if job.delay else 0
     return bool(job.retry) and node.mono >= job.requeue_at + period - DESYNC
 
 
 def _widen(node: NodeState, pending: PendingAdd, job: Job) -> None:
-    """Send the job to one more node, and the new list to all; with no node left, send it again."""
+    """Send the job to one more node, and the new list of holders to all. If there is no other node,
+    resend the job."""
     confirmed = job.confirmed or ()
     waiting_for = tuple(id for id in job.holders if id not in confirmed)
     if add_nodes(node, job, 1):
@@ -245,10 +251,10 @@ def _widen(node: NodeState, pending: PendingAdd, job: Job) -> None:
 
 
 def achieved(node: NodeState, job: Job) -> None:
-    """Enough copies: answer the client, then have the job queued by a holder.
+    """The job has enough copies: reply to the client, and have a holder enqueue the job.
 
-    A node that keeps no copy leaves that to the holders once one of them may have queued it: the
-    holder that it would tell might not know of the queueing.
+    A node that keeps no copy sends no ENQUEUE if a holder may have enqueued the job already,
+    because the receiver may not have received QUEUED.
     """
     confirmed = job.confirmed or ()
     _answer(node, job)
@@ -259,8 +265,8 @@ def achieved(node: NodeState, job: Job) -> None:
         key_index.await_turn(node, job)
     if node.cluster.myself.id in job.holders:
         if len(confirmed) < job.replicas:
-            # The rest of its copies follows in the background (decision 111). `repair` asks other
-            # nodes if these have not confirmed theirs in time.
+            # The other copies follow in the background (decision 111). `repair` chooses other nodes
+            # if these do not confirm in time.
             repair = node.repair
             repair.trailing[job.id] = node.mono + TRAILS_FOR
             if not repair.due:
@@ -270,15 +276,15 @@ def achieved(node: NodeState, job: Job) -> None:
     lifecycle.unregister(node, job, Cause.HANDED_OVER)
     others = tuple(id for id in confirmed if id in node.cluster.nodes)
     if others and not job.flags & BCAST_QUEUED and not _may_be_queued_elsewhere(node, job):
-        # Tell one holder to queue it, now or after the rest of its delay.
+        # One holder must enqueue it, now or after the rest of its delay.
         chosen = others[int(node.rng.random() * len(others))]
         left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
         send.to_ids(node, (chosen,), Enqueue(job.id, left))
 
 
 def _answer(node: NodeState, job: Job) -> None:
-    """The job has its copies: its producer may know, unless it replaces another one, which ends
-    only now."""
+    """Reply to the ADDJOB of a job that has its copies. If it replaces another job, end that one
+    first, and reply afterwards."""
     ordering = node.keys.ordering
     if job.id in ordering.replacing:
         ordering.replacing[job.id] = True
@@ -289,8 +295,9 @@ def _answer(node: NodeState, job: Job) -> None:
 
 
 def achieved_by_ack(node: NodeState, job: Job) -> bool:
-    """A job that waits for copies here was acknowledged, so others exist. Is it still held here? A
-    node that keeps no copy leaves the ack to the holders."""
+    """A job that waits for replicas here was acknowledged, so the ADDJOB succeeds. Returns whether
+    this node holds the job. A node that keeps no copy sends SETACK to the holders, and drops the
+    job."""
     pending_adds.settle(node, job, Status(job.id))
     _replace_nothing(node, job)
     job.confirmed = None
@@ -303,7 +310,7 @@ def achieved_by_ack(node: NodeState, job: Job) -> bool:
 
 
 def give_up(node: NodeState, job: Job, reply: Reply) -> None:
-    """Remove a job that did not get its copies, here and from the nodes that can be reached."""
+    """Fail an ADDJOB with `reply`, and remove its job, here and at linked holders."""
     pending_adds.settle(node, job, reply)
     _replace_nothing(node, job)
     _take_back(node, job)
@@ -314,18 +321,19 @@ def _replace_nothing(node: NodeState, job: Job) -> None:
 
 
 def abandon(node: NodeState, client: Client) -> None:
-    """The client has gone: remove the jobs whose copies it waited for."""
+    """Remove the jobs for whose replicas a disconnected client was waiting."""
     for job in pending_adds.abandon(node, client):
         if node.keys.ordering.replacing.get(job.id):
-            key_index.mark_dirty(node, job)  # it stays: what it replaces may have ended
+            # The job stays, because the one that it replaces may have ended.
+            key_index.mark_dirty(node, job)
         else:
             _replace_nothing(node, job)
             _take_back(node, job)
 
 
 def _take_back(node: NodeState, job: Job) -> None:
-    """A job with a key leaves a tombstone: nobody is to be given the id, not even by a holder that
-    this DELJOB does not reach."""
+    """Delete the job, here and at linked holders. A job with a key leaves a tombstone: its id must
+    not be returned, even if a holder does not receive this DELJOB."""
     if job.id not in node.jobs:
         key_index.mark_dirty(node, job)
         return
@@ -336,7 +344,7 @@ def _take_back(node: NodeState, job: Job) -> None:
 
 
 def drop(node: NodeState, job: Job, cause: Cause) -> None:
-    """Forget a job here. If a client still waits for its copies, its ADDJOB fails."""
+    """Drop a job here. If a client still waits for its replicas, its ADDJOB fails."""
     if job.state == WAIT_REPL:
         give_up(node, job, Failure(JOB_REMOVED))
     else:
@@ -344,11 +352,12 @@ def drop(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
-    """Hold a copy and say so, unless this node leaves or the queue refuses jobs.
+    """Handle REPLJOB: hold a copy and answer GOTJOB, unless this node is leaving or the queue is
+    paused in input.
 
-    A node that has a copy already learns of further holders in any case. If it has the job as
-    acknowledged, it says so to the sender, which still has the job, and to those holders. Short of
-    memory, a node takes no copy that it does not have already (original 6.10).
+    A node that has a copy already adds the holders in any case. If the job is acknowledged here,
+    this node sends SETACK to the sender, which still has the job, and to the new holders. A node
+    that is short of memory accepts no new copy (original 6.10).
     """
     if len(message.copies) != 1:
         return
@@ -379,16 +388,17 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
 
 
 def _join_holders(node: NodeState, job: Job, copy: JobCopy) -> None:
-    """Add the holders that the sender knows. If it does not know all of this node's, they do not
-    know each other either (`holder_exchange`): two holders have repaired the job."""
+    """Add the holders in the copy. If the copy lacks one of this node's list, two holders have
+    repaired the job, and their lists must be exchanged (`holder_exchange`)."""
     if job.retry and any(id not in copy.holders for id in job.holders):
         lifecycle.mark(job, GROWN)
     add_holders(job, named(node, copy.holders))
 
 
 def _leave_to_repair(node: NodeState, sender: Peer, job: Job) -> None:
-    """If the creator is lost, another node that sends a copy repairs the job, and asks the other
-    holders to confirm theirs (decision 127): here they count."""
+    """If the creator is lost, a copy from another node means that it repairs the job, and has the
+    other holders confirm theirs (decision 127). So all holders except the creator count as
+    confirmed here."""
     if sender.id.startswith(job.id[2:10]):
         return  # the creator itself, as nearly always
     if job.confirmed is None and is_orphan(node, job.id, job.holders):
@@ -396,8 +406,8 @@ def _leave_to_repair(node: NodeState, sender: Peer, job: Job) -> None:
 
 
 def _confirm_late(node: NodeState, job: Job, holder: NodeId) -> None:
-    """A node confirms a copy after the job has had enough of them. If the job has died meanwhile,
-    word of that may have come before the copy."""
+    """A node confirms a copy after the reply to ADDJOB. If the job is dead, send JOBSTATE again,
+    because it may have arrived before the copy."""
     if holder in job.holders and holder not in (job.confirmed or ()):
         if job.state == DEAD:
             send_state(node, job, (holder,))
@@ -406,7 +416,7 @@ def _confirm_late(node: NodeState, job: Job, holder: NodeId) -> None:
 
 
 def take_confirmation(node: NodeState, sender: Peer, message: GotJob) -> None:
-    """One more node holds a copy."""
+    """Handle GOTJOB for a new job: one more node holds a copy."""
     job = node.jobs.get(message.id)
     if job is None or job.state != WAIT_REPL:
         if job is not None and job.confirmed is not None and job.state != ACKED:

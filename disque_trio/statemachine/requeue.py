@@ -1,8 +1,8 @@
 """Requeueing: due jobs, WILLQUEUE, QUEUED, WORKING, POSTPONED, ENQUEUE (original 6.4, 5.11).
 
-The first holder whose retry period ends warns the others, and half a second later queues the job,
-unless one of them answers that it has the job queued, delivered or acknowledged. A node whose
-message shows that it has a copy is added to `Job.holders`.
+The first holder whose retry period ends sends WILLQUEUE to the others, and half a second later
+enqueues the job, unless one of them answers that it has the job queued, delivered or acknowledged.
+The sender of a message about a job that it holds is added to `Job.holders`.
 """
 
 from disque_trio.statemachine import (
@@ -45,7 +45,7 @@ from disque_trio.statemachine.state import NodeState
 
 
 def on_due(node: NodeState, job: Job) -> None:
-    """A job's deadline has come: expiry, collection, warning, or its place in the queue."""
+    """The timer of a job: expiry, collection, WILLQUEUE, or requeue."""
     if job.expires <= node.mono:
         replication.drop(node, job, Cause.EXPIRED)
         return
@@ -59,19 +59,21 @@ def on_due(node: NodeState, job: Job) -> None:
 
 
 def _announce(node: NodeState, job: Job) -> None:
-    """Warn the other holders. For a queued job there is no warning: it only renews its period."""
+    """Send WILLQUEUE to the other holders. A queued job only restarts its period, so it sends
+    none."""
     if not job.flags & BCAST_WILLQUEUE or job.requeue_at - ANNOUNCE_AHEAD > node.mono:
         return
     if job.state == ACTIVE:
         exchange_holders(node, job)
         send.to_holders(node, job, WillQueue(job.id))
-    # A lease of ours is over, even if the job cannot be queued here for now.
+    # The lease of this node ends, even if the job cannot be enqueued here now.
     lifecycle.unmark(job, BCAST_WILLQUEUE)
     reasons.lapse(node, job)
 
 
 def _requeue(node: NodeState, job: Job) -> None:
-    """Queue it. A paused queue takes back only jobs that could never be queued later."""
+    """Requeue the job if it is due. A queue that is paused in input accepts only jobs with RETRY 0,
+    which would otherwise be lost."""
     if job.requeue_at > node.mono:
         return
     if job.state == QUEUED:
@@ -82,7 +84,7 @@ def _requeue(node: NodeState, job: Job) -> None:
         lifecycle.restart_retry(node, job)
         return
     if node.tracked and tracked_deliveries.is_held(node, job):
-        # Its consumer has not begun: this counts nowhere.
+        # Its consumer has not begun the job, so this does not count as a delivery.
         tracked_deliveries.forfeit(node, job)
         lifecycle.enqueue(node, job, Cause.UNBEGUN)
         return
@@ -94,7 +96,8 @@ def _is_paused(node: NodeState, job: Job) -> bool:
 
 
 def _will_queue_unbegun(node: NodeState, job: Job) -> bool:
-    """Will this node queue it within half a second, because its consumer has not begun?"""
+    """Will this node enqueue the job within half a second, because its consumer has not begun
+    it?"""
     return (
         bool(node.tracked) and tracked_deliveries.is_held(node, job) and not _is_paused(node, job)
     )
@@ -109,8 +112,8 @@ def _cause(node: NodeState, job: Job) -> Cause:
 
 
 def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
-    """The job that a holder's message is about; None if it is over, acknowledged or dead here,
-    which the sender is told."""
+    """The job of a holder's message. If it has ended or is dead here, the sender receives SETACK or
+    JOBSTATE, and the result is None."""
     job = deadletters.known(node, sender, job_id)
     if job is not None and job.state == DEAD:
         send_state(node, job, (sender.id,))
@@ -119,7 +122,8 @@ def _pending(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
 
 
 def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
-    """The sender has it queued: postpone ours. If both have it queued, one dequeues it."""
+    """Handle QUEUED: the sender has enqueued the job, so postpone it here. If both have it queued,
+    one of them dequeues it."""
     job = _pending(node, sender, message.id)
     if job is None:
         return
@@ -130,15 +134,16 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
     if message.redelivery:
         exchange_holders(node, job)
     if leases.runs(node, job) and not (message.nack or message.told):
-        # It does not know of the lease. Ours is not renewed, or two nodes could go on like this.
+        # The sender has not received this node's lease. The lease is not renewed, because two nodes
+        # could repeat that endlessly.
         send.to_node(node, sender, Working(job.id))
         return
     if postponing.rest(node, job) > DESYNC and not (message.nack or message.told):
         postponing.announce(node, job, (sender.id,))
         return
     if job.state == QUEUED:
-        # Both have it queued. The one that keeps it says so: the other's QUEUED may be older than
-        # its own.
+        # Both have it queued. The node that keeps it sends QUEUED again, because that of the other
+        # may be older than its own.
         if wins(node.cluster.myself.id, sender.id, job.id):
             lifecycle.dequeue(node, job, Cause.YIELD)
         else:
@@ -147,9 +152,10 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
 
 
 def _postpone(node: NodeState, job: Job) -> None:
-    """Another holder has queued or delivered it: a new period begins, without a lease of ours.
+    """Another holder has enqueued or delivered the job: restart its period, without a lease of this
+    node.
 
-    If it waits for copies here, it need not be queued when it has them.
+    If the job waits for replicas here, it is not enqueued when it has them.
     """
     was_returning = job.flags & RETURNING
     waited = postponing.rest(node, job)
@@ -160,15 +166,15 @@ def _postpone(node: NodeState, job: Job) -> None:
         lifecycle.mark(job, QUEUED_ONCE | BCAST_QUEUED)
     lifecycle.restart_retry(node, job)
     if waited:
-        # Otherwise a restart would go on waiting.
+        # Otherwise the job would still be postponed after a restart.
         journaling.renew(node, job)
     elif was_returning:
-        # Otherwise a restart would queue it at once.
+        # Otherwise a restart would enqueue it at once.
         journaling.moved(node, job)
 
 
 def on_working(node: NodeState, sender: Peer, message: Working) -> None:
-    """A worker has it: no holder may keep it queued."""
+    """Handle WORKING: the sender has delivered the job, so no other holder may keep it queued."""
     job = _pending(node, sender, message.id)
     if job is None or postponing.stands(node, job):
         return
@@ -179,9 +185,9 @@ def on_working(node: NodeState, sender: Peer, message: Working) -> None:
 
 
 def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
-    """The sender will queue it: object if it is queued here, a worker has it from here, or a NACK
-    has postponed it. Of a job that a worker from here has not begun this node does so up to the end
-    of the lease, when it queues it: the sender would count that as a delivery."""
+    """Handle WILLQUEUE: object if the job is queued here, leased by this node, or postponed by a
+    NACK. For a held job that has not begun, this node objects until it requeues the job itself,
+    because a requeue by the sender would count as a delivery."""
     job = _pending(node, sender, message.id)
     if job is None:
         return
@@ -195,7 +201,7 @@ def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
 
 
 def on_postponed(node: NodeState, sender: Peer, message: Postponed) -> None:
-    """A client of another node has given it back, and it waits."""
+    """Handle POSTPONED: a client of another node has returned the job, with a delay."""
     job = _pending(node, sender, message.id)
     if job is not None:
         postponing.obey(node, job, message)
@@ -203,11 +209,11 @@ def on_postponed(node: NodeState, sender: Peer, message: Postponed) -> None:
 
 
 def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
-    """Queue our copy, now or later: the origin keeps none (external replication). Never later than
-    it would be without being told.
+    """Handle ENQUEUE: enqueue this copy, now or later, because its creator keeps none (external
+    replication). Never later than without the message.
 
-    A job with RETRY 0 comes without a time to be queued at, so it is given one; the original
-    loses it here (original, defect 14).
+    A copy with RETRY 0 has no time to be enqueued, so this sets one; the original loses the job
+    here (original, defect 14).
     """
     job = node.jobs.get(message.id)
     if job is None or job.state != ACTIVE or was_ever_queued(job):
@@ -228,10 +234,10 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
 
 
 def end_soon(node: NodeState, client: Client) -> None:
-    """A connection has ended: the leases that are tied to it end with the grace.
+    """A connection has ended: its tied leases end after `tied-grace`.
 
-    Then they are queued as at the end of every period: the other holders are warned half a second
-    before, and stop it if they know better.
+    Then the jobs are requeued as at the end of every period: WILLQUEUE precedes that by half a
+    second, and other holders may object.
     """
     for job in tracked_deliveries.orphan(node, client):
         if job.requeue_at > node.mono + node.config.tied_grace:
@@ -243,7 +249,7 @@ def end_soon(node: NodeState, client: Client) -> None:
 
 
 def working(node: NodeState, job: Job, client: Client) -> None:
-    """A client asks for more time: the period starts anew here and at the other holders."""
+    """WORKING of a client: restart the period, here and at the other holders."""
     tracked_deliveries.untie(node, job, client)
     was_returning = job.flags & RETURNING
     lifecycle.dequeue(node, job, Cause.WORKING)

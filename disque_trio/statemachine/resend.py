@@ -1,15 +1,14 @@
-"""SETACKs and JOBSTATEs that a node has missed are sent again as soon as it is back (docs/bus.md).
+"""Resending of SETACKs and JOBSTATEs that a node has missed, as soon as it returns (docs/bus.md).
 
-The collection of an acknowledged job asks its holders again and again, with pauses of up to three
-minutes. A holder that was cut off would receive the acknowledgement after the next pause, and
-deliver the job until then; if the node that knows of the acknowledgement ends meanwhile, it would
-never receive it. So a node that answers on a new link, or after it was suspected, is sent the
-SETACKs that it has not confirmed, once, and told which of its jobs are dead. The schedule of the
-collection does not change.
+The collection of an acknowledged job repeats SETACK with pauses of up to three minutes. A holder
+that was unreachable would receive it after the next pause, and could deliver the job until then; if
+the node with the acknowledgement stops meanwhile, it would never receive it. So a node that answers
+on a new link, or after it was suspected, receives the SETACKs that it has not confirmed, once, and
+JOBSTATE for its dead jobs. The schedule of the collection does not change.
 
-The work is done in slices, and only over dead jobs and acknowledged ones that are still collected.
-Dead jobs are listed a queue at a time, because any number of them may be kept.
-Owns `Resend` and `Peer.resent_on`.
+The work is done in slices, and only for dead jobs and for acknowledged ones that are not collected
+yet. Dead jobs are listed a queue at a time, because any number of them may be kept. Owns `Resend`
+and `Peer.resent_on`.
 """
 
 from typing import Final
@@ -31,7 +30,8 @@ def is_back(peer: Peer) -> bool:
 
 
 def begin(node: NodeState, peer: Peer) -> None:
-    """The node answers again: send the acks that it has missed, now and in later slices."""
+    """A node has returned: resend the SETACKs and JOBSTATEs that it has missed, in this and later
+    slices."""
     peer.resent_on = peer.link
     resend = node.resend
     if not node.memory.evictable and not node.memory.dummies and not node.dead:
@@ -43,17 +43,17 @@ def begin(node: NodeState, peer: Peer) -> None:
 
 
 def _begin_pass(node: NodeState) -> None:
-    """Begin a pass over the jobs that wait now, the one acknowledged first at the list's end. A
-    node that returns meanwhile is served by the next pass."""
+    """Begin a pass over the current jobs. The list is processed from its end, the earliest
+    acknowledgement first. The next pass serves nodes that return meanwhile."""
     resend, memory = node.resend, node.memory
     resend.to, resend.returned = tuple(resend.returned), {}
-    # Of an OrderedDict itself the IDs are looked up one by one, which takes 17 times as long.
+    # `dict.keys` of an OrderedDict takes 1/17 of the time of its own iterator.
     resend.ids = [*dict.keys(memory.dummies), *reversed(dict.keys(memory.evictable))]
     resend.queues = list(node.dead)
 
 
 def on_due(node: NodeState, resend: Resend) -> None:
-    """One slice."""
+    """One slice of the pass."""
     linked = [id for id in resend.to if _is_linked(node, id)]
     if not linked:
         resend.ids.clear()

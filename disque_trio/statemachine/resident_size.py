@@ -1,13 +1,14 @@
-"""The resident size: a second bound beside the account, measured by the driver (docs/memory.md).
+"""The resident size: a second limit of memory besides the account, measured by the driver
+(docs/memory.md).
 
-What jobs leave in Python's arenas and in the holes of the heap stays with the process, and only
-jobs like them can use it. The account does not know that; the resident size does. A measurement
-says how many resident bytes are not accounted for, the surplus, and until the next one `pressure`
-lets the account grow no further than the surplus leaves room for.
+Memory that dropped jobs leave in Python's arenas and in holes of the heap stays with the process,
+and only similar jobs can reuse it. The account excludes it; the resident size includes it. A
+measurement determines the surplus: resident bytes that are not accounted. Until the next one,
+`pressure` limits the account to the room that the surplus leaves.
 
-A node whose resident size has reached the bound though its account has not may still have room: in
-the holes. It finds out by a trial, a few more jobs. If the resident size grows by them, the next
-trial comes later.
+If only the resident size has reached its limit, there may still be room in the holes. A trial,
+which admits a few more jobs, tests that. If the resident size grows by them, the next trial is
+delayed.
 
 Owns `Memory.surplus`, `trial`, `trial_at` and `trial_pause`.
 """
@@ -19,7 +20,7 @@ from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.state import NodeState
 
 TRIAL_PERCENT: Final = 1
-"""Of `maxmemory`: what may be added in a trial."""
+"""The percentage of `maxmemory` that may be added in a trial."""
 TRIAL_BELOW_PERCENT: Final = 114
 """There are no trials if the resident size is more than this percentage of `maxmemory`."""
 LEAST_PAUSE: Final[Millis] = 1000
@@ -27,7 +28,7 @@ MOST_PAUSE: Final[Millis] = 600_000
 
 
 def measured(node: NodeState, resident: int) -> None:
-    """The process takes so many bytes of memory now."""
+    """Handle a measurement of the resident size, in bytes."""
     memory = node.memory
     percent = node.config.maxmemory // 100
     used = pressure.weighed(node)
@@ -43,8 +44,8 @@ def measured(node: NodeState, resident: int) -> None:
 
 
 def _trial(node: NodeState, resident: int, used: int, size: int) -> int:
-    """Judge the trial that runs, and begin the next when it is time. Returns how many bytes may be
-    in use by its end; 0 without a trial."""
+    """Evaluate the running trial, and begin the next one if it is due. Returns how many bytes may
+    be in use at its end; 0 without a trial."""
     memory = node.memory
     if memory.trial is not None and memory.trial[1] <= used:
         resident_before, used_before = memory.trial

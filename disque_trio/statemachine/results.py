@@ -1,11 +1,11 @@
-"""Results of jobs: what ACKJOB RESULT says, kept when the job itself is gone (decision 137).
+"""Results of jobs, set by ACKJOB RESULT and kept after the job itself is gone (decision 137).
 
-A result is kept for its KEEP at the node of the ACKJOB and at each holder that learns of the
-acknowledgement from a message that has the result, RESULT, which stands for SETACK and is repeated
-like it until its receiver has answered GOTACK. So a result is lost only with the acknowledgement,
-or with all these nodes. Of two results of one job the earlier one holds, wherever they come from.
+A result is kept for KEEP at the node of the ACKJOB, and at each holder that receives it with the
+acknowledgement: the message RESULT replaces SETACK, and is repeated in the same way until its
+receiver answers GOTACK. So a result is lost only together with the acknowledgement, or with all
+these nodes. The earlier of two results of a job applies.
 
-Owns `NodeState.results`; writes `Memory.held` for what they weigh.
+Owns `NodeState.results`; adds their size to `Memory.held`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from disque_trio.statemachine.state import KeptResult, NodeState
 
 
 def keep(node: NodeState, job_id: JobId, kept: KeptResult) -> None:
-    """Keep this result, unless an earlier one of the job is kept, or its time is over."""
+    """Keep this result, unless an earlier one of the job is kept, or it has expired."""
     before = node.results.get(job_id)
     if kept.until <= node.mono or (before is not None and before.order <= kept.order):
         return
@@ -33,7 +33,7 @@ def keep(node: NodeState, job_id: JobId, kept: KeptResult) -> None:
 
 
 def on_due(node: NodeState, kept: KeptResult) -> None:
-    """Its KEEP is over."""
+    """The result has expired."""
     _forget(node, kept)
 
 
@@ -44,7 +44,7 @@ def _forget(node: NodeState, kept: KeptResult) -> None:
 
 
 def delete(node: NodeState, job_id: JobId) -> None:
-    """A client deletes what is left of the job here: its result, too, also after a restart."""
+    """Delete the result of a job for a client (DELJOB), also in the journal."""
     kept = node.results.get(job_id)
     if kept is not None:
         _forget(node, kept)
@@ -52,13 +52,13 @@ def delete(node: NodeState, job_id: JobId) -> None:
 
 
 def forget_all(node: NodeState) -> None:
-    """Drop all of them."""
+    """Drop all results."""
     for kept in list(node.results.values()):
         _forget(node, kept)
 
 
 def load(node: NodeState, stored: StoredResult) -> None:
-    """A result of the journal, or that it was deleted."""
+    """Load a result, or its deletion, from the journal."""
     if not stored.until:
         before = node.results.get(stored.id)
         if before is not None:
@@ -69,8 +69,7 @@ def load(node: NodeState, stored: StoredResult) -> None:
 
 
 def take(node: NodeState, message: Result, job: Job | None) -> None:
-    """Keep the result of this job, of which another node tells, if the job is known here and there
-    is memory for it."""
+    """Keep the result in a message of another node, if the job is here and memory is not short."""
     if job is None or job.is_dummy or pressure.level(node) == pressure.WANT:
         return
     until = node.mono + message.left
@@ -81,8 +80,8 @@ def take(node: NodeState, message: Result, job: Job | None) -> None:
 def say_acks(
     node: NodeState, ids: Iterable[NodeId], jobs: Sequence[JobId], holders: tuple[NodeId, ...]
 ) -> None:
-    """SETACK of each of these jobs, which have these holders, to these nodes: with the digest of
-    the holders, if they compare it."""
+    """Send SETACK for each of these jobs, which have the same holders, to these nodes; with the
+    digest of the holders for nodes with DIGESTS."""
     if not holders:
         send.of_many(node, ids, SetAck(jobs[0], 0), jobs)
         return
@@ -103,10 +102,11 @@ def say_acks(
 def say_ack(
     node: NodeState, ids: Iterable[NodeId], job_id: JobId, holders: tuple[NodeId, ...]
 ) -> None:
-    """SETACK to these nodes: as RESULT, with the result, if one is kept here and they know such."""
+    """Send SETACK to these nodes; RESULT instead, if a result is kept here, to nodes with
+    RESULTS."""
     kept = node.results.get(job_id) if node.results else None
     if kept is None or kept.until <= node.mono:
-        # Its timer may come a moment after its time.
+        # A result may have expired before its timer runs.
         say_acks(node, ids, (job_id,), holders)
         return
     found = [peer for id in ids if (peer := node.cluster.nodes.get(id)) is not None and peer.link]
@@ -119,6 +119,6 @@ def say_ack(
 
 
 def say_ack_to_all(node: NodeState, job_id: JobId) -> None:
-    """The same to every node, of a job whose holders are not known."""
+    """`say_ack` to every node, for a job whose holders are unknown."""
     nodes = node.cluster.nodes
     say_ack(node, [id for id, peer in nodes.items() if not peer.flags & HANDSHAKE], job_id, ())

@@ -1,8 +1,7 @@
 """Sending: messages to links, and replies to clients.
 
-Everything is best effort, as in the original: a message to a node without a link is dropped
-(original 5.1). Writes `Cluster.messages_sent`, `Outbox.messages` and `Outbox.replies`, nothing
-else.
+Sending is best effort, as in the original: a message to a node without a link is dropped (original
+5.1). Writes only `Cluster.messages_sent`, `Outbox.messages` and `Outbox.replies`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +33,7 @@ def on_link(node: NodeState, link: LinkId, message: Message) -> None:
 
 
 def to_node(node: NodeState, peer: Peer, message: Message) -> bool:
-    """Send on our outgoing link to `peer`; False when there is none."""
+    """Send on our outgoing link to `peer`. Returns False if there is none."""
     if not peer.link:
         return False
     on_link(node, peer.link, message)
@@ -42,7 +41,7 @@ def to_node(node: NodeState, peer: Peer, message: Message) -> bool:
 
 
 def to_ids(node: NodeState, ids: Iterable[NodeId], message: Message) -> None:
-    """Send to the named nodes, this one excepted, as far as there are links to them."""
+    """Send to the linked nodes among `ids`, except this one."""
     find = node.cluster.nodes.get
     # This node has no link to itself.
     links = [peer.link for id in ids if (peer := find(id)) is not None and peer.link]
@@ -52,7 +51,8 @@ def to_ids(node: NodeState, ids: Iterable[NodeId], message: Message) -> None:
 def of_many(
     node: NodeState, ids: Iterable[NodeId], message: AboutJob, jobs: Sequence[JobId]
 ) -> None:
-    """Send to the named nodes the same about each of these jobs; `message` names the first."""
+    """Send the same message about each of these jobs to the linked nodes among `ids`. `message` is
+    the one about the first job."""
     find = node.cluster.nodes.get
     links = [peer.link for id in ids if (peer := find(id)) is not None and peer.link]
     broadcast_many(node, links, message, jobs)
@@ -61,7 +61,8 @@ def of_many(
 def broadcast_many(
     node: NodeState, links: list[LinkId], message: AboutJob, jobs: Sequence[JobId]
 ) -> None:
-    """Send on all of these links the same about each of these jobs; `message` names the first."""
+    """Send the same message about each of these jobs on all of these links. `message` is the one
+    about the first job."""
     if links:
         node.cluster.messages_sent += len(links) * len(jobs)
         node.out.messages.append((links, message if len(jobs) == 1 else Many(message, jobs)))
@@ -91,12 +92,12 @@ def broadcast(node: NodeState, links: list[LinkId], message: Message) -> None:
 
 
 def answer(node: NodeState, client: Client, reply: Reply) -> None:
-    """Give a client its reply, unless CLIENT REPLY suppresses it."""
+    """Send a reply to a client, unless CLIENT REPLY suppresses it."""
     if reply is not SILENCE and (client.reply_mode is _ON or client.reply_mode is _REFUSED):
         node.out.replies.append((client, reply))
 
 
 def answer_if_any(node: NodeState, client: Client, reply: Reply) -> None:
-    """Give a client its reply, unless it comes later."""
+    """Send a reply to a client, unless it is PENDING."""
     if reply is not PENDING:
         answer(node, client, reply)

@@ -30,7 +30,7 @@ from disque_trio.statemachine.values import encode
 
 
 def connect(node: NodeState, address: bytes, *, is_unix: bool) -> Client | None:
-    """A new client, or None when there are too many."""
+    """Add a new client. Returns None if there are too many."""
     if len(node.clients) >= node.config.maxclients:
         metrics.count_turned_away(node, "maxclients")
         return None
@@ -49,7 +49,7 @@ def connect(node: NodeState, address: bytes, *, is_unix: bool) -> Client | None:
 
 
 def disconnect(node: NodeState, client: Client) -> None:
-    """The connection has ended; a job that waits for copies on its behalf is cleaned up."""
+    """The connection has ended: remove the client, and the jobs for whose replicas it waits."""
     replication.abandon(node, client)
     waiters.unblock(node, client)
     if client.tied:
@@ -69,16 +69,15 @@ def close(node: NodeState, client: Client) -> None:
 
 
 def expel(node: NodeState, client: Client, protocol: str, word: bytes) -> None:
-    """Disconnect a client that speaks another protocol, as this word of it shows: whatever else it
-    has sent is not carried out."""
+    """Disconnect a client that uses another protocol, as `word` shows. Its other requests are not
+    executed."""
     metrics.count_turned_away(node, protocol)
     node.out.expelled.append((client, protocol, word))
     close(node, client)
 
 
 def accepts(node: NodeState, client: Client) -> bool:
-    """May a request of this client be passed in now? If CLIENT PAUSE forbids it, it is resumed
-    later."""
+    """May a request of this client be passed in now? After CLIENT PAUSE, the client is resumed."""
     if client.blocked is not Blocked.NO or client.is_closing:
         return False
     if node.mono < node.paused_until:
@@ -102,7 +101,7 @@ def on_pause_end(node: NodeState, _timer: Timed) -> None:
 
 
 def watch(node: NodeState, client: Client) -> None:
-    """MONITOR: show this client every command from now on."""
+    """MONITOR: send every command to this client from now on."""
     client.is_monitor = True
     node.monitors[client.id] = client
 
@@ -115,19 +114,20 @@ def start_anew(node: NodeState, client: Client) -> None:
 
 
 def refuse_transaction(client: Client) -> None:
-    """MULTI was refused: the requests up to EXEC must not be carried out either."""
+    """MULTI was refused: refuse the requests up to EXEC, too."""
     is_off = client.reply_mode is ReplyMode.OFF
     client.reply_mode = ReplyMode.REFUSED_OFF if is_off else ReplyMode.REFUSED
 
 
 def end_transaction(client: Client) -> None:
-    """EXEC or DISCARD has come: the next request is carried out again."""
+    """EXEC or DISCARD has arrived: execute requests again."""
     is_off = client.reply_mode is ReplyMode.REFUSED_OFF
     client.reply_mode = ReplyMode.OFF if is_off else ReplyMode.ON
 
 
 def on_due(node: NodeState, client: Client) -> None:
-    """A client's timer: its wait is over, its job needs a node more, or it has been idle."""
+    """A client's timer: its wait has timed out, its job is sent to one more node, or it has been
+    idle."""
     if client.blocked is Blocked.COPIES:
         replication.on_client_due(node, client)
     elif client.blocked in WAITS and client.deadline:
@@ -152,7 +152,7 @@ def ask(
     chore: Chore,
     then: Callable[[NodeState, Client, Any], Reply],
 ) -> Reply:
-    """Let the driver do a chore; `then` makes the reply of its outcome."""
+    """Have the driver carry out a chore; `then` makes the reply from its outcome."""
     waiters.block(node, client, Blocked.CHORE, 0)
     client.then = then
     node.out.chores.append((client, chore))
@@ -160,7 +160,7 @@ def ask(
 
 
 def done(node: NodeState, client: Client, outcome: object) -> None:
-    """A chore has an outcome; the client may have gone meanwhile."""
+    """Handle the outcome of a chore. No effect if the client has disconnected."""
     then = client.then
     if then is None or client.id not in node.clients:
         return
@@ -176,34 +176,35 @@ def done(node: NodeState, client: Client, outcome: object) -> None:
 
 
 def refuse_writes(node: NodeState, reason: str) -> None:
-    """The journal cannot be written. Waiting clients are released: deliveries could not be
-    recorded."""
+    """Refuse commands that write, because the journal cannot be written. Waiting clients receive
+    the error, because deliveries could not be recorded."""
     text = encode(reason)
     node.refusal = Failure(b"MISCONF Errors writing to the AOF file: %b" % text)
     waiters.release_all_for_jobs(node, node.refusal)
 
 
 def allow_writes(node: NodeState) -> None:
-    """The journal can be written again."""
+    """Accept commands that write again."""
     node.refusal = node.cluster.refusal
     if node.refusal is None:
         offering.offer_all_anew(node)
 
 
 def enter_silence(client: Client) -> None:
-    """The command after CLIENT REPLY SKIP begins: its reply is suppressed."""
+    """Suppress the reply of this command, if the previous one was CLIENT REPLY SKIP."""
     if client.reply_mode is ReplyMode.SKIP_NEXT:
         client.reply_mode = ReplyMode.SKIP
 
 
 def leave_silence(client: Client) -> None:
-    """It has ended: the next one is answered, unless this one was another SKIP."""
+    """Stop suppressing replies after this command, unless it was another SKIP."""
     if client.reply_mode is ReplyMode.SKIP:
         client.reply_mode = ReplyMode.ON
 
 
 def flush(node: NodeState) -> None:
-    """Remove all jobs and queues, and answer all waiting clients (original 2.14)."""
+    """Remove all jobs, queues, keys and results, and reply to all waiting clients (original
+    2.14)."""
     for job in list(node.jobs.values()):
         replication.drop(node, job, Cause.FLUSH)
     waiters.release_all_for_jobs(node, NULL_ARRAY)

@@ -1,8 +1,8 @@
 """Fast paths for the most frequent steps of `lifecycle`.
 
-Each has exactly the effects of the slow path, which tests check; read that one first. Only the
-random spread of times is drawn once for several jobs that other nodes hold. Events of jobs that are
-traced are written at the end, so simulated nodes take the fast paths too.
+Each has exactly the effects of the slow path, which tests check; read that one first. The only
+difference: jobs that other nodes hold share one random offset of their times. Events of traced jobs
+are written at the end, so simulated nodes use the fast paths, too.
 
 Writes what `lifecycle` owns: `Job.state`, `flags`, `requeue_at` and `gc_at`, `Queue.accessed`,
 `jobs_in` and `jobs_out`, `Memory.held` and `evictable`, `NodeState.table`; and `NodeState.begun`.
@@ -38,11 +38,11 @@ _ON_LEASE: Final = DELIVERED | LEASED | BCAST_WILLQUEUE
 
 
 def begin_queued(node: NodeState, job: Job, args: list[bytes], queue: Queue) -> None:
-    """`begin` for a new job without copies, delay and key. The job is passed in with the state that
-    `begin` would give it, and with its request.
+    """`lifecycle.begin` for a new job without other replicas, delay and key. The job must have the
+    state that `begin` would set; `args` is its request.
 
-    Most jobs are of this kind, and this takes 0.7 of the steps. Only the table is large enough that
-    there may be no memory for its growth, so it comes before all else.
+    Most jobs are of this kind, and this takes 0.7 of the instructions. Growing the table may fail
+    for lack of memory, so it precedes every other change.
     """
     node.table.put(job)
     node.begun = args
@@ -62,11 +62,10 @@ def begin_queued(node: NodeState, job: Job, args: list[bytes], queue: Queue) -> 
 
 
 def deliver(node: NodeState, queue: Queue, count: int, client: ClientId) -> tuple[list[Job], bool]:
-    """Take up to `count` jobs for a client: `lifecycle.fetch` and `leases.start` for each. The
-    second result says whether the last of them, and not an expired one behind it, left the queue
-    empty.
+    """Deliver up to `count` jobs to a client: `lifecycle.fetch` and `leases.start` for each. The
+    second result is true if the last of them, and not an expired one after it, emptied the queue.
 
-    Job by job this would be most of the time of a GETJOB COUNT 200.
+    Job by job, this would take most of the time of GETJOB COUNT 200.
     """
     mono, timers, random = node.mono, node.timers, node.rng.random
     has_lease, holding = node.config.delivery_lease, node.cluster.myself.holding
@@ -93,7 +92,7 @@ def deliver(node: NodeState, queue: Queue, count: int, client: ClientId) -> tupl
             elif not has_lease:
                 job.flags |= DELIVERED
             elif job.holders is holding:
-                # As `lease` does.
+                # As `leases.renew` does.
                 job.flags |= _ON_LEASE
                 leased += 1
                 again = mono + job.retry + int(random() * _SPREAD) - DESYNC
@@ -117,7 +116,7 @@ def deliver(node: NodeState, queue: Queue, count: int, client: ClientId) -> tupl
 
 
 def _lease_all(node: NodeState, jobs: list[Job]) -> None:
-    """`lease` for at-least-once jobs that other nodes may hold, but for counting them."""
+    """`leases.renew`, except for the counts, for at-least-once jobs that other nodes may hold."""
     restart_retries(node, jobs)
     ids_by_holders: dict[tuple[NodeId, ...], list[JobId]] = {}
     for job in jobs:
@@ -128,8 +127,8 @@ def _lease_all(node: NodeState, jobs: list[Job]) -> None:
 
 
 def restart_retries(node: NodeState, jobs: list[Job]) -> None:
-    """`restart_retry` for at-least-once jobs that do not wait for copies, with one spread for all
-    of them."""
+    """`lifecycle.restart_retry` for at-least-once jobs that do not wait for replicas, with one
+    random offset for all."""
     spread = lifecycle.desync(node) if jobs else 0
     for retry, some in groupby(jobs, _retry_of):
         again = node.timers.shared(node.mono + retry + spread)
@@ -142,7 +141,8 @@ def restart_retries(node: NodeState, jobs: list[Job]) -> None:
 
 
 def begin_collections(node: NodeState, jobs: list[Job]) -> None:
-    """`schedule_collection` for jobs that have just been acknowledged, likewise."""
+    """`lifecycle.schedule_collection` for jobs that were just acknowledged, with one time for
+    all."""
     if jobs:
         gc_at = lifecycle.next_collection(node, 0)
         for job in jobs:
@@ -151,7 +151,7 @@ def begin_collections(node: NodeState, jobs: list[Job]) -> None:
 
 
 def _arm_all(node: NodeState, jobs: list[Job], when: Millis) -> None:
-    """Due then, or when they expire if that is earlier."""
+    """Set the timers of these jobs to `when`, or to their expiry if that is earlier."""
     timers = node.timers
     timers.arm_all([job for job in jobs if job.expires > when], when)
     for job in jobs:

@@ -1,7 +1,7 @@
-"""The entries of a queue that did not come in order, always sorted.
+"""The entries of a queue that were not added in order, always sorted.
 
-A heap gives only its first entry cheaply: a QPEEK of ten jobs would sort all. Here the entries are
-in pieces, each sorted, so that an entry that comes or goes moves those of its piece only.
+With a heap, only the first entry is cheap to read: a QPEEK of ten jobs would sort all. Here the
+entries are in sorted pieces, so adding or removing an entry moves only those of its piece.
 """
 
 from bisect import bisect_left, insort
@@ -14,21 +14,21 @@ from disque_trio.statemachine.base import JobId, Millis
 from disque_trio.statemachine.job import Job
 
 Key = tuple[int, Millis, int, JobId]
-"""The place of a job: rank (its priority negated), creation stamp (two parts), id."""
+"""The sort key of a job: rank (its negated priority), creation stamp (two parts), id."""
 Entry = tuple[int, Millis, int, JobId, int, Job]
-"""The place of a job, running number, job. The running number tells a job that was dropped and came
-back as a new record from its own stale entry."""
+"""The sort key, a running number, the job. The running number distinguishes a job that was dropped
+and added again from its stale entry."""
 
 PIECE: Final = 1000
-"""A piece with more entries is divided."""
+"""The maximum number of entries in a piece."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class SortedEntries:
-    """These entries of one queue."""
+    """The sorted entries of one queue."""
 
     _pieces: list[list[Entry]] = attrs.Factory(list)
-    """None of them is empty."""
+    """The pieces, none of which is empty."""
     _lasts: list[Entry] = attrs.Factory(list)
     """The last entry of each piece."""
     _count: int = 0
@@ -37,7 +37,7 @@ class SortedEntries:
         return self._count
 
     def __bool__(self) -> bool:
-        # The compiled form asks nothing else whether a value that may be None is true.
+        # The compiled form calls only this to test a value that may be None.
         return self._count > 0
 
     def __iter__(self) -> Iterator[Entry]:
@@ -50,11 +50,11 @@ class SortedEntries:
 
     @property
     def first(self) -> Entry:
-        """The lowest entry. There must be one."""
+        """The first entry. There must be one."""
         return self._pieces[0][0]
 
     def add(self, entry: Entry) -> None:
-        """Put in an entry at its place."""
+        """Add an entry in order."""
         self._count += 1
         pieces, lasts = self._pieces, self._lasts
         if not lasts or lasts[-1] < entry:  # as nearly always
@@ -77,7 +77,7 @@ class SortedEntries:
         lasts[at] = piece[-1]
 
     def pop_first(self) -> Entry:
-        """Take out the lowest entry. There must be one."""
+        """Remove and return the first entry. There must be one."""
         self._count -= 1
         piece = self._pieces[0]
         entry = piece.pop(0)
@@ -86,7 +86,7 @@ class SortedEntries:
         return entry
 
     def only(self, kept: Iterable[Entry]) -> None:
-        """Keep only these of its entries, in their order."""
+        """Keep only these entries, which must be in order."""
         entries = list(kept)
         self._count = len(entries)
         self._pieces = [entries[at : at + PIECE] for at in range(0, len(entries), PIECE)]

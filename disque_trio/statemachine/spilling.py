@@ -1,11 +1,12 @@
-"""Spilling: which bodies go to disk under memory pressure, and their accounting (docs/memory.md).
+"""Spilling: the choice of bodies that move to disk under memory pressure, and their accounting
+(docs/memory.md).
 
-When `Memory.held` is above `Memory.spill_above`, the driver asks `overflow` for jobs between two
-batches, writes their bodies to disk, and calls `spilled` with what stands for them in memory. Ids,
-queues and times stay in memory. The bodies furthest from delivery go first: the youngest queued
-jobs that have others before them, and copies kept in case their node is lost.
+When `Memory.held` is above `Memory.spill_above`, the driver calls `overflow` between two batches,
+writes the bodies of the returned jobs to disk, and calls `spilled` with placeholders. Ids, queues
+and times stay in memory. The bodies furthest from delivery are spilled first: the youngest queued
+jobs that have others before them, and replicas of jobs of other nodes.
 
-Owns `Job.body`, `Memory.spillable` and `spill_again`; changes `Memory.held` for what it has moved.
+Owns `Job.body`, `Memory.spillable` and `spill_again`; updates `Memory.held` for spilled bodies.
 """
 
 from collections.abc import Sequence
@@ -17,29 +18,29 @@ from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.state import NodeState
 
 MIN_BYTES: Final = 512
-"""A shorter body takes hardly more memory than the object that stands for it on disk."""
+"""A shorter body takes hardly more memory than its placeholder."""
 BATCH_BYTES: Final = 4 << 20
-"""Limit for the bodies that are written at a time."""
+"""The maximum size of the bodies that are written at a time."""
 FRACTION: Final = 20
-"""One part in so many of the limit is spilled beyond the excess, so that spilling has pauses."""
+"""In addition to the excess, 1/20 of the limit is spilled, so that spilling has pauses."""
 RETRY_EVERY: Final[Millis] = 1000
 
 
 def offer(node: NodeState, job: Job) -> None:
-    """Note that this job's body may be spilled: it will not be delivered soon."""
+    """Mark this job's body as spillable, because the job will not be delivered soon."""
     spillable, body = node.memory.spillable, job.body
     if spillable is not None and isinstance(body, bytes) and len(body) >= MIN_BYTES:
         spillable[job.id] = job
 
 
 def forget(node: NodeState, job: Job) -> None:
-    """Forget a job that has gone."""
+    """Remove a dropped job."""
     if node.memory.spillable is not None:
         node.memory.spillable.pop(job.id, None)
 
 
 def overflow(node: NodeState) -> list[Job]:
-    """Jobs whose bodies are to be spilled now, the youngest first."""
+    """The jobs whose bodies must be spilled now, the youngest first."""
     memory = node.memory
     spillable = memory.spillable
     jobs: list[Job] = []
@@ -55,16 +56,17 @@ def overflow(node: NodeState) -> list[Job]:
 
 
 def _may_go(node: NodeState, job: Job) -> bool:
-    """May the body be spilled? Not while a worker may have the job: it would soon be needed again.
-    After a restart that lasts a whole retry period."""
+    """May the body be spilled? Not while the job may be leased, because it could soon be needed
+    again. During recovery, a job may be leased for a whole retry period, so its body may be
+    spilled."""
     if job.state in (QUEUED, DEAD):
         return True
     return job.state == ACTIVE and (not job.flags & DELIVERED or job.id in node.recovered)
 
 
 def spilled(node: NodeState, jobs: Sequence[Job], bodies: Sequence[Spilled]) -> None:
-    """The bodies are on disk now; with none, the disk has failed, and spilling pauses for a
-    while."""
+    """Replace spilled bodies with their placeholders. If there are none, the disk has failed, and
+    spilling pauses."""
     memory = node.memory
     if len(bodies) < len(jobs):
         memory.spill_again = node.mono + RETRY_EVERY

@@ -6,7 +6,7 @@ from disque_trio.statemachine.state import NodeState
 
 
 def next_stamp(node: NodeState) -> tuple[Millis, int]:
-    """A creation stamp that is greater than every earlier one, whatever the clock does."""
+    """A creation stamp that is greater than every earlier one, even if the clock is set back."""
     if node.wall > node.last_made:
         node.last_made = node.wall
         node.last_number = 0

@@ -67,10 +67,11 @@ class Repair(Timed):
     """The result of the last whole pass, minus later repairs."""
     found_lacking: int = 0
     lacking: int = 0
-    """The same of jobs with too few holders that are not failing now."""
+    """`found` and `under` for jobs that have too few holders if failing ones are excluded."""
     found_reported: int = 0
     reported: int = 0
-    """The same for the jobs that this node reports: one of the remaining holders counts a job."""
+    """`found_lacking` and `lacking` for jobs that this node reports: only one of the remaining
+    holders reports a job."""
     down: tuple[NodeId, ...] = ()
     """The failing nodes when that pass began."""
     again: Millis = 0
@@ -83,8 +84,8 @@ class Repair(Timed):
     silent: dict[NodeId, Millis] = attrs.Factory(dict)
     """Nodes that did not answer, and until when they are selected only as a last resort."""
     trailing: dict[JobId, Millis] = attrs.Factory(dict)
-    """New jobs whose ADDJOB was answered before all copies were confirmed, and until when the rest
-    is awaited; earliest first. `replication` adds to it."""
+    """New jobs with a reply to ADDJOB before all copies were confirmed, and until when the rest is
+    awaited; earliest first. `replication` adds to it."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -122,11 +123,11 @@ class KeptResult(Timed):
 
 @attrs.define(eq=False, weakref_slot=False)
 class TrackedDelivery:
-    """The last delivery of a job at this node, if the consumer asked for a token or a tie.
+    """The last delivery of a job at this node, if the consumer requested a token or a tie.
     `tracked_deliveries` writes it."""
 
     token: bytes
-    """Empty if it was delivered since to a consumer that did not ask for a token."""
+    """Empty if the job was delivered since to a consumer that did not request a token."""
     attempt: int
     """How often the job had been requeued until then."""
     client: Client | None = None
@@ -190,7 +191,7 @@ class Sweep(enum.Enum):
 
 
 class Offer(enum.Enum):
-    """The knowledge of another node about the jobs of a queue here."""
+    """The state of an offer of jobs of a queue to another node."""
 
     NONE = "nothing"
     MADE = "an offer was sent and has not been answered"
@@ -226,14 +227,14 @@ class Asker:
 
 @attrs.define(eq=False, weakref_slot=False)
 class QueueAnnouncements(Timed):
-    """Nodes with a new link, and the queues that must still be announced to them. `federation`
-    writes it."""
+    """Nodes with a new link, and the queues that must still be announced to them.
+    `queue_announcements` writes it."""
 
     names: dict[NodeId, list[bytes]] = attrs.Factory(dict)
     again: dict[NodeId, Millis] = attrs.Factory(dict)
     """Nodes to which they are announced once more, and when."""
     since: dict[NodeId, Millis] = attrs.Factory(dict)
-    """When nodes that may not know this one yet answered for the first time."""
+    """The time of the first answer of each node that may not have this one in its table yet."""
     began: Millis = 0
     """When a link last came up."""
 
@@ -281,7 +282,7 @@ class NodeState:
     """No module: constants of this process."""
     tally: Tally = attrs.Factory(Tally)
     jobs: dict[JobId, Job] = attrs.Factory(dict)
-    """Changed by `table` alone, for `lifecycle`."""
+    """Only `table` changes it, for `lifecycle`."""
     table: JobTable = attrs.Factory(_table, takes_self=True)
     tombstones: Tombstones = attrs.Factory(_tombstones, takes_self=True)
     queues: dict[bytes, Queue] = attrs.Factory(dict)
@@ -290,16 +291,17 @@ class NodeState:
     """`counts`: the number of jobs of a queue that wait here for the end of their delay; no entry
     for none."""
     leased: dict[bytes, int] = attrs.Factory(dict)
-    """`counts`: how many of them this node has delivered to workers, likewise."""
+    """`counts`: the number of leased jobs of a queue; no entry for none."""
     restored: dict[bytes, Backlog] = attrs.Factory(dict)
-    """`counts`: the jobs that wait for the end of their RETRY after a restart, likewise."""
+    """`counts`: the number of jobs of a queue that wait for the end of their RETRY after a restart;
+    no entry for none."""
     due_seconds: int = 0
     """`counts`: the number of seconds by which `delayed` and `restored` count, for the memory
     estimate."""
     unqueued: dict[bytes, int] = attrs.Factory(dict)
-    """`counts`: how many active jobs of a queue are here, likewise: those of the three fields
-    above; and jobs that other nodes have queued or delivered, that had their only delivery (RETRY
-    0), or that wait for their key."""
+    """`counts`: the number of active jobs of a queue here; no entry for none. It includes those of
+    the three fields above, and jobs that other nodes have queued or delivered, that had their only
+    delivery (RETRY 0), or that wait for their key."""
     dead: dict[bytes, dict[JobId, Job]] = attrs.Factory(dict)
     """`counts`: the dead jobs of a queue, in the order of their deaths; no entry for none."""
     clients: dict[ClientId, Client] = attrs.Factory(dict)
@@ -313,7 +315,7 @@ class NodeState:
     last_client: ClientId = 0
     last_made: Millis = 0
     last_number: int = 0
-    """`replication`: the last creation stamp that was assigned."""
+    """`stamps`: the last creation stamp that was assigned."""
     drawn_at: Millis = -1
     drawn: float = 0.0
     """`replication`: the random number that orders the nodes for copies, and when it was drawn."""
@@ -327,7 +329,8 @@ class NodeState:
     awaited: dict[JobId, dict[ClientId, Client]] = attrs.Factory(dict)
     """`waiters`: the clients that wait for the end of a job."""
     ended: dict[JobId, bytes] = attrs.Factory(dict)
-    """`lifecycle` adds, `waiters` reports: the outcomes of such jobs; empty if they have left."""
+    """`lifecycle` adds, `waiters` replies: the outcomes of jobs in `awaited`; empty if a job has
+    left."""
     endings: Endings = attrs.Factory(_endings, takes_self=True)
     """`lifecycle` adds, `pressure` removes: the latest jobs that have ended."""
     acker: bytes = b""
@@ -339,7 +342,7 @@ class NodeState:
     limits: dict[bytes, Limit] = attrs.Factory(dict)
     """`limiting`: the queues that have, or had, limits."""
     limits_digest: bytes | None = None
-    """`limiting`: a number for their settings, once it was needed since the last of them."""
+    """`limiting`: the digest of their settings; None until it is needed after a change."""
     group_limits: dict[tuple[bytes, bytes], Limit] = attrs.Factory(dict)
     """`limiting`: the limits of groups in use, by queue and group."""
     placeless: dict[tuple[bytes, bytes], None] = attrs.Factory(dict)
@@ -352,7 +355,7 @@ class NodeState:
     """`limiting`: limits for which clients wait, with jobs here."""
     pending_queues: dict[bytes, bool] = attrs.Factory(dict)
     """`lifecycle` and `federation`: queues that may have jobs but no clients, or clients but no
-    jobs, for `federation.settle`. The value is true if a client asked in vain."""
+    jobs, for `federation.settle`. The value is true if a client found the queue empty."""
     announcements: QueueAnnouncements = attrs.Factory(QueueAnnouncements)
     is_recording: bool = False
     """`journaling`: is there a journal?"""
@@ -388,11 +391,11 @@ class NodeState:
     scans: dict[int, list[bytes]] = attrs.Factory(dict)
     """`commands.scans`: the names of queues of running iterations, least recently used first."""
     job_scans: dict[int, tuple[Walk, int]] = attrs.Factory(dict)
-    """`commands.scans`: running iterations over the jobs, and how many each has seen; as
-    `scans`."""
+    """`commands.scans`: running iterations over the jobs, and how many jobs each has visited; least
+    recently used first."""
     last_scan: int = 0
     begun: list[bytes] | None = None
-    """The commands that `rows` names: the last request that began to change something."""
+    """Set by the commands listed in `rows`: the last request that began to change something."""
     trace: list[Event] | None = None
     """`trace` adds, the driver takes; None unless all jobs are traced."""
     traces: JobTraces = attrs.Factory(_traces, takes_self=True)

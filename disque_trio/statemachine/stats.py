@@ -1,6 +1,7 @@
 """Counters that INFO and CLUSTER INFO show, and facts of the process that never change.
 
-The counters are written by `machine`, `repair` and `sessions`, the rates by `metrics`.
+The counters are written by `machine`, `metrics`, `pipelines`, `recovery`, `repair`, `sessions`,
+`timing` and `commands.server`, the rates by `metrics`.
 """
 
 from collections import deque
@@ -13,29 +14,29 @@ from disque_trio.statemachine.knobs import DEFAULTS, Knobs
 
 @attrs.define
 class Traffic:
-    """Bytes that client connections carry: the driver counts, the machine only reads."""
+    """Bytes of client connections. The driver counts them; the machine only reads the counts."""
 
     received: int = 0
     sent: int = 0
     unread: int = 0
-    """Memory of input that has not been carried out: unfinished requests, and those that wait."""
+    """Memory of pending input: incomplete requests, and requests that wait."""
     unsent: int = 0
-    """Output that the clients' sockets have not taken yet; counted once a second."""
+    """Output that the clients' sockets have not accepted yet; counted once per second."""
     kept: int = 0
-    """What is in memory only for replies that are not made yet, to clients that read nothing."""
+    """Memory that is used only by unfinished replies, to clients that do not read."""
     slow_readers_cut_off: int = 0
-    """Clients that were disconnected because they left too much unread,"""
+    """Clients that were disconnected because they left too much output unread."""
     senders_cut_off: int = 0
-    """and those that had sent too much that could not be carried out."""
+    """Clients that were disconnected because they had too much pending input."""
     delayed: int = 0
     """Output that waits for the journal."""
     journal: int = 0
-    """Records to be written, or to be written again if a sync fails."""
+    """Records that must be written, or written again if a sync fails."""
 
 
 @attrs.define
 class Facts:
-    """What the driver knows of its process at start, for INFO and HELLO."""
+    """Facts of the process from the driver, for INFO and HELLO."""
 
     port: int = 7711
     pid: int = 0
@@ -47,22 +48,24 @@ class Facts:
     """How the driver waits for sockets, such as epoll."""
     allocator: str = "pymalloc"
     process_bytes: int = 0
-    """The process's own memory, before it had a job or a client."""
+    """The process's own memory at the start, without jobs and clients."""
     memory_limit: int = 0
-    """What the system allows to this process, or its share of that among workers; 0 is unknown,"""
+    """The memory that the system allows to this process, or its share among `workers`, in bytes; 0
+    is unknown."""
     memory_limit_of: str = ""
-    """and what sets it: the machine, a container or ulimit."""
+    """The source of `memory_limit`: the machine, a container or ulimit."""
     runtime: str = ""
-    """The Python that runs it, with its version."""
+    """The Python implementation and its version."""
     run_id: str = "0" * 40
     incarnation: int = 0
-    """The number that tells this process from others with the same node ID; 0 is none."""
+    """The number that distinguishes this process from others with the same node ID; 0 is none."""
     version: str = "0"
     traffic: Traffic = attrs.Factory(Traffic)
     knobs: Knobs = DEFAULTS
-    """Simulations make these small."""
+    """Constants of size and time; simulations use small ones."""
     capabilities: int = CAPABILITIES
-    """What its version has; simulations play earlier versions, and the original."""
+    """The capabilities of its version; simulations reduce them to emulate earlier versions and the
+    original."""
 
 
 @attrs.define
@@ -80,10 +83,10 @@ class CommandStat:
 
 @attrs.define
 class Sampler:
-    """Commands, and bytes that clients sent and were sent, as counted before and after each of the
-    last sixteen tenths of a second (original 2.11).
+    """Commands, bytes received and bytes sent, as counted before and after each of the last sixteen
+    tenths of a second (original 2.11).
 
-    `last_time` is the begin of the tenth that runs.
+    `last_time` is the beginning of the current tenth of a second.
     """
 
     samples: deque[tuple[int, int, int]] = attrs.Factory(lambda: deque([(0, 0, 0)] * 17, maxlen=17))
@@ -92,7 +95,7 @@ class Sampler:
 
 @attrs.define
 class Stats:
-    """Since the start, or since CONFIG RESETSTAT."""
+    """Counters since the start, or since CONFIG RESETSTAT."""
 
     started: Millis = 0
     connections_received: int = 0
@@ -105,17 +108,16 @@ class Stats:
     links_refused: dict[str, int] = attrs.Factory(dict)
     """Bus links, accepted or dialled, on which one side failed to authenticate; by reason."""
     frames_dropped: int = 0
-    """Bus output that was dropped because a peer does not keep up: messages, or batches, each of
-    which counts as one."""
+    """Bus output that was dropped because a send queue was full; a batch counts as one."""
     protocol_errors: int = 0
     wrong_passwords: int = 0
     expired_while_down: int = 0
     """Jobs of the journal that had expired when it was read. `recovery` counts them."""
     copies_repaired: int = 0
-    """Copies that this node has had made in place of lost ones."""
+    """Copies that this node has had re-created in place of lost ones."""
     received_before: int = 0
     sent_before: int = 0
-    """What `Facts.traffic` had counted at the last reset."""
+    """The counts of `Facts.traffic` at the last reset."""
     sampler: Sampler = attrs.Factory(Sampler)
 
 
@@ -124,7 +126,7 @@ class Stats:
 
 @attrs.define
 class Samples:
-    """The worst pause of each second of one event: up to 160 (Unix seconds, milliseconds) pairs,
+    """The longest pause of each second of one event: up to 160 (Unix seconds, milliseconds) pairs,
     oldest first, and the maximum."""
 
     worst: int = 0
@@ -140,7 +142,8 @@ class LatencyMonitor:
 
 @attrs.define
 class SlowEntry:
-    """One slow command: when (Unix seconds), how long (microseconds), its arguments cut short."""
+    """One slow command: its time in Unix seconds, its duration in microseconds, its truncated
+    arguments."""
 
     id: int
     time_s: int

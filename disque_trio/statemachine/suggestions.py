@@ -1,7 +1,6 @@
-"""What an error says to a person beside its first words: the value at fault, the nearest name.
+"""Details of error texts for people: the invalid value, and the most similar name.
 
-The first words are the original's, so that programs that look for them go on; what stands here
-follows them.
+An error begins with the words of the original, on which programs may depend; these details follow.
 """
 
 import difflib
@@ -10,9 +9,9 @@ from typing import Final
 
 _LONGEST_SHOWN: Final = 64
 _LONGEST_NAME: Final = 32
-"""A longer word is no typing error, and to compare it would take long."""
+"""A longer word is not a misspelling, and comparing it would take long."""
 _SHORTEST_START: Final = 3
-"""Letters that are enough to complete a name."""
+"""The number of letters from which a name is completed."""
 _CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F)} | {
     ord("\r"): " ",
     ord("\n"): " ",
@@ -20,14 +19,14 @@ _CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F)} | {
 
 
 def shown(word: bytes) -> bytes:
-    """The word between quotes, as text on one line; of a long one the beginning, for an answer
-    echoes no whole body."""
+    """The word in quotes, as text on one line, truncated so that an error does not echo a whole
+    body."""
     text = word[:_LONGEST_SHOWN].decode(errors="backslashreplace").translate(_CONTROLS)
     return b"'%b%b'" % (text.encode(), b"..." if len(word) > _LONGEST_SHOWN else b"")
 
 
 def nearest(word: bytes, names: Iterable[bytes]) -> bytes | None:
-    """The name that was probably meant, whatever its case; None if there is none like it."""
+    """The most similar name, case-insensitive; None if there is none."""
     wanted = word.lower()
     if not 1 < len(wanted) <= _LONGEST_NAME:
         return None
@@ -35,7 +34,8 @@ def nearest(word: bytes, names: Iterable[bytes]) -> bytes | None:
     begun = [name for name in known if name.startswith(wanted)]
     if begun and len(wanted) >= _SHORTEST_START:
         return known[min(begun, key=len)]
-    # The comparison is slow and clients can cause it at will, so unlikely names are left out first.
+    # The comparison is slow, and clients can cause it at will, so unlikely names are excluded
+    # first.
     letters = set(wanted)
     alike = [
         name
@@ -47,19 +47,19 @@ def nearest(word: bytes, names: Iterable[bytes]) -> bytes | None:
 
 
 def did_you_mean(word: bytes, names: Iterable[bytes]) -> bytes:
-    """`` (did you mean 'RETRY'?)``, or nothing."""
+    """`` (did you mean 'RETRY'?)``; empty if there is no similar name."""
     near = nearest(word, names)
     return b"" if near is None else b" (did you mean '%b'?)" % near
 
 
 def none_of(word: bytes, names: Iterable[bytes]) -> bytes:
-    """``'in' is none of …``, with the one that was probably meant."""
+    """``'in' is none of …``, with the most similar name."""
     names = tuple(names)
     return b"%b is none of %b%b" % (shown(word), b", ".join(names), did_you_mean(word, names))
 
 
 def no_option(word: bytes, command: bytes, names: Iterable[bytes]) -> bytes:
-    """``'RETYR' is no option of ADDJOB``, with the one that was probably meant, or else all."""
+    """``'RETYR' is no option of ADDJOB``, with the most similar option, or else all."""
     names = tuple(names)
     there = b"there is only" if len(names) == 1 else b"there are"
     hint = did_you_mean(word, names) or b"; %b %b" % (there, b", ".join(names))

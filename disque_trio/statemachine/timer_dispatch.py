@@ -1,4 +1,4 @@
-"""Dispatch of due timers: each goes to the module that owns it."""
+"""Dispatch of due timers to the modules that own them."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -66,8 +66,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
 
 
 def run(node: NodeState) -> None:
-    """Handle the due timers, at most `Knobs.due_per_tick` of them, and make a step of a long
-    command."""
+    """Handle up to `Knobs.due_per_tick` due timers, and run a step of a long command."""
     for _ in range(node.knobs.due_per_tick):
         owner = node.timers.pop_due(node.mono)
         if owner is None:

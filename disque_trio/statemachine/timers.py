@@ -1,10 +1,10 @@
 """The timer wheel, with a grain of eight milliseconds.
 
-Every object with a deadline is `Timed` and has at most one entry. A deadline that moves later
-leaves its entry where it is: when the entry is due, the owner is put in again at its real time. So
-a job whose lease is renewed a thousand times costs one entry. One that is acknowledged leaves an
-empty slot at most, and those are swept when they outnumber the others (original 4.4, without the
-polling of original, defect 11).
+Every object with a deadline is `Timed` and has at most one entry. If a deadline moves later, its
+entry stays: when the entry is due, the owner is added again at its current deadline. So a job whose
+lease is renewed a thousand times takes one entry. An acknowledged job leaves at most an empty slot;
+empty slots are swept when they outnumber the others (original 4.4, without the polling of original,
+defect 11).
 
 Owns the fields of `Timed` and `Slot`.
 """
@@ -20,30 +20,30 @@ from disque_trio.statemachine.knobs import DEFAULTS
 
 _GRAIN_BITS: Final = 3
 _MOMENTS: Final = 2048
-"""How many moments `shared` keeps: twice what the spread of retry times needs
+"""How many times `shared` keeps: twice as many as the random variation of retry times needs
 (`lifecycle.desync`)."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class Timed:
-    """Anything with one deadline: `due`, 0 when there is none. `slot` is its place in the wheel."""
+    """An object with one deadline: `due`, 0 if there is none. `slot` is its place in the wheel."""
 
     due: Millis = attrs.field(default=0, init=False)
     slot: "Slot | None" = attrs.field(default=None, init=False, repr=False)
     earlier: "Timed | None" = attrs.field(default=None, init=False, repr=False)
-    """In the slot: the owner that came before it, and the next one."""
+    """In the slot's linked list: the previous owner, and `later` the next one."""
     later: "Timed | None" = attrs.field(default=None, init=False, repr=False)
 
 
 class Slot:
-    """The owners due in the same eight milliseconds, in the order in which they came: a chain
-    through them, which takes 16 bytes of each, where an entry in a dictionary takes 36."""
+    """The owners due in the same eight milliseconds, in order of insertion, as a linked list
+    through them: it takes 16 bytes per owner, while an entry in a dictionary takes 36."""
 
     __slots__ = ("first", "last", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
-        """When these end, in grains."""
+        """The end of the slot's interval, in grains."""
         self.first: Timed | None = None
         self.last: Timed | None = None
 
@@ -80,25 +80,25 @@ class Timers:
     __slots__ = ("_few", "_moments", "_order", "_slots", "_sweep_at")
 
     def __init__(self, few: int = DEFAULTS.empty_slots) -> None:
-        """Up to `few` slots, empty ones are not swept."""
+        """With up to `few` slots, empty ones are not swept."""
         self._slots: dict[int, Slot] = {}
         self._order: list[int] = []
         self._few = few
         self._sweep_at = few
-        """How many slots are enough to look for empty ones."""
+        """The number of slots at which empty ones are swept."""
         self._moments = [0] * _MOMENTS
 
     def __len__(self) -> int:
-        """How many slots there are, empty ones included."""
+        """The number of slots, including empty ones."""
         return len(self._slots)
 
     def __bool__(self) -> bool:
         return bool(self._slots)
 
     def shared(self, moment: Millis) -> Millis:
-        """The one object for this moment, if it has been asked for lately.
+        """The time as a shared int object, if it was requested recently.
 
-        An int of its own takes 32 bytes, and jobs that come in quick succession share theirs.
+        A separate int takes 32 bytes; jobs that arrive in quick succession share theirs.
         """
         at = moment & _MOMENTS - 1
         known = self._moments[at]
@@ -108,7 +108,7 @@ class Timers:
         return moment
 
     def arm(self, owner: Timed, when: Millis) -> None:
-        """Make `owner` due at `when` or a grain later, in place of its earlier deadline."""
+        """Set the deadline of `owner` to `when`. It is due up to one grain later."""
         at = when & _MOMENTS - 1
         known = self._moments[at]
         if known == when:
@@ -128,7 +128,7 @@ class Timers:
         slot.put_in(owner)
 
     def arm_all(self, owners: Iterable[Timed], when: Millis) -> None:
-        """Make all of them due at `when`, as `arm` does for each."""
+        """`arm` for each of these owners."""
         when = self.shared(when)
         number = (when + 7) >> _GRAIN_BITS
         slot: Slot | None = None
@@ -157,28 +157,29 @@ class Timers:
         return slot
 
     def disarm(self, owner: Timed) -> None:
-        """Forget the deadline and the entry, so that nothing keeps the owner alive."""
+        """Remove the deadline and the entry, so that the wheel has no reference to the owner."""
         owner.due = 0
         if owner.slot is not None:
             owner.slot.take_out(owner)
 
     def drop_stale(self) -> None:
-        """Drop empty slots and shared moments of owners that have gone.
+        """Drop empty slots, and shared times of dropped owners.
 
-        They were allocated among those owners, and keep that memory from being returned.
+        They were allocated between those owners, and prevent that memory from being returned.
         """
         self._sweep()
         self._moments = [0] * _MOMENTS
 
     def _sweep(self) -> None:
-        """Forget the empty slots: those of jobs with a day to live would stay for that day."""
+        """Drop the empty slots: one for the expiry of a job with a TTL of a day would stay for that
+        day."""
         slots = self._slots.items()
         self._slots = {number: slot for number, slot in slots if slot.first is not None}
         self._order = sorted(self._slots)
         self._sweep_at = max(self._few, 2 * len(self._slots))
 
     def deadline(self) -> Millis:
-        """When `pop_due` is to be called next; `FOREVER` when nothing is armed."""
+        """When `pop_due` must be called next; `FOREVER` if nothing is armed."""
         while self._order:
             number = self._order[0]
             if self._slots[number].first is not None:
@@ -187,7 +188,8 @@ class Timers:
         return FOREVER
 
     def armed(self) -> list[tuple[Millis, list[Timed]]]:
-        """The owners of each slot, and when it is due; the first one first. For the simulator."""
+        """The slots in the order in which they are due, each with its time and its owners. For the
+        simulator."""
         found: list[tuple[Millis, list[Timed]]] = []
         for number in sorted(self._slots):
             owners: list[Timed] = []
@@ -200,7 +202,7 @@ class Timers:
         return found
 
     def pop_due(self, now: Millis) -> Timed | None:
-        """The next owner whose deadline has come, disarmed; None when there is none."""
+        """The next owner whose deadline has passed, disarmed; None if there is none."""
         while self.deadline() <= now:
             slot = self._slots[self._order[0]]
             owner = slot.first

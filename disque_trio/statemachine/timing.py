@@ -1,4 +1,4 @@
-"""How long commands take: INFO commandstats, SLOWLOG and LATENCY (original 2.14).
+"""Durations of commands: INFO commandstats, SLOWLOG and LATENCY (original 2.14).
 
 Owns `CommandStat.calls` and `ns`.
 """
@@ -14,11 +14,12 @@ from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.stats import CommandStat
 
 _LONG_NS: Final = 100_000
-"""Shorter commands are checked only if SLOWLOG's threshold is lower; LATENCY counts in ms."""
+"""Shorter commands are checked only if the threshold of SLOWLOG is lower; that of LATENCY is at
+least 1 ms."""
 
 
 def count(node: NodeState, row: Command, calls: int, ns: int) -> None:
-    """Add `calls` requests that took `ns` together."""
+    """Count `calls` requests that took `ns` in total."""
     stats = node.stats.commands
     stat = stats.get(row.name)
     if stat is None:
@@ -28,14 +29,14 @@ def count(node: NodeState, row: Command, calls: int, ns: int) -> None:
 
 
 def slow_ns(config: Config) -> int:
-    """The time below which a request is counted only."""
+    """The duration in nanoseconds below which a request is only counted."""
     least = config.slowlog_log_slower_than_us * 1000
     threshold = config.latency_monitor_threshold * 1_000_000 or FOREVER
     return min(least, threshold) if least >= 0 else threshold
 
 
 def timed(node: NodeState, row: Command, args: list[bytes], ns: int) -> None:
-    """A request took so long."""
+    """Count a request that took `ns`, and record it if it was slow."""
     stat = node.stats.commands.get(row.name)
     if stat is None:
         count(node, row, 1, ns)
@@ -47,7 +48,7 @@ def timed(node: NodeState, row: Command, args: list[bytes], ns: int) -> None:
 
 
 def note_if_slow(node: NodeState, row: Command, args: list[bytes], ns: int) -> None:
-    """Record it in SLOWLOG and LATENCY if the configured thresholds say so."""
+    """Record a request in SLOWLOG and LATENCY if it reaches their configured thresholds."""
     config = node.config
     if 0 <= config.slowlog_log_slower_than_us * 1000 <= ns:
         slowlog.record(node, redacted(row.name, args), ns // 1000)

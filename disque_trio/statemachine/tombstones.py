@@ -1,8 +1,8 @@
-"""Tombstones: ids of jobs that are over, so that a late copy does not bring one of them back.
+"""Tombstones: ids of ended jobs, so that a late copy does not add one of them again.
 
-A job that has been collected or deleted everywhere leaves no record. A REPLJOB or YOURJOBS that was
-under way meanwhile would make it a new job, and it would be delivered again. So a node keeps the
-ids of the latest ones, and answers nodes that still have a copy with SETACK.
+A job that was collected or deleted everywhere leaves no record. A REPLJOB or YOURJOBS that arrives
+later would add it as a new job, which would be delivered. So a node keeps the ids of the latest
+ended jobs, and answers nodes that still have a copy with SETACK.
 """
 
 import attrs
@@ -13,15 +13,15 @@ from disque_trio.statemachine.knobs import DEFAULTS
 
 @attrs.define(eq=False)
 class Tombstones:
-    """The latest ids, at least `generation` of them once there have been so many.
+    """The ids of the latest ended jobs: at least `generation`, once there were as many.
 
-    An id is never used again, so ids are forgotten only to bound the memory.
+    An id is never reused, so ids are dropped only to bound the memory.
     """
 
     generation: int = DEFAULTS.tombstones
     """How many ids a generation has. At most two generations are kept: about ten megabytes."""
     _young: dict[JobId, bool] = attrs.Factory(dict)
-    """Is it known that the job is acknowledged? Otherwise its ADDJOB may have failed."""
+    """The value is true if the job was acknowledged; otherwise its ADDJOB may have failed."""
     _old: dict[JobId, bool] = attrs.Factory(dict)
 
     def __contains__(self, job_id: JobId) -> bool:
@@ -34,19 +34,19 @@ class Tombstones:
         return bool(self._young or self._old)
 
     def ids(self) -> list[JobId]:
-        """All ids, without order. For the simulator."""
+        """All ids, sorted. For the simulator."""
         return sorted({*self._old, *self._young})
 
     def is_acked(self, job_id: JobId) -> bool:
-        """Is it known that this job is over because it is acknowledged?"""
+        """Has this job certainly ended by an acknowledgement?"""
         return self._young.get(job_id, False) or self._old.get(job_id, False)
 
     def bury(self, job_id: JobId, *, is_acked: bool = True) -> None:
-        """This job is over, wherever there may be copies of it."""
+        """Add the id of a job that has ended everywhere."""
         self._young[job_id] = is_acked or self.is_acked(job_id)
         if len(self._young) >= self.generation:
             self._old, self._young = self._young, {}
 
     def forget_all(self) -> None:
-        """Forget all ids."""
+        """Drop all ids."""
         self._old, self._young = {}, {}

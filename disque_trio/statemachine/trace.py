@@ -1,8 +1,8 @@
 """Trace events of jobs. Owns `NodeState.trace` and `traces`; sets and clears TRACED in `Job.flags`.
 
-A node with a trace file writes down the events of all jobs. Without, rows of some jobs are kept
-(`jobtraces`). Both kinds of jobs have the flag, so for all others an event costs one look at it.
-Tracing does not choose the code path.
+A node with a trace file records the events of all jobs. Any node keeps rows of some jobs
+(`jobtraces`). Traced jobs have the flag, so for others an event costs one check. Tracing does not
+affect the code path.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,11 +29,11 @@ from disque_trio.statemachine.messages import JobMessage, JobsMessage, Many, Mes
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.wording import names_in, short_name, wording
 
-# Which jobs.
+# The traced jobs.
 
 
 def look_at(node: NodeState, job: Job) -> None:
-    """A record of it begins here: flag it if it is to be traced."""
+    """Flag a new job if it is traced."""
     traces = node.traces
     if node.trace is not None:
         job.flags |= TRACED
@@ -53,12 +53,12 @@ def _choose(node: NodeState, job: Job) -> None:
 
 
 def sample(node: NodeState) -> None:
-    """`trace-sample` is new: it holds for jobs that come."""
+    """Apply a new `trace-sample`, for jobs that arrive from now on."""
     node.traces.set_sample(node.config.trace_sample)
 
 
 def ask(node: NodeState, job_id: JobId, seconds: int) -> bool:
-    """TRACE JOB: trace it for so long, or no longer if that is 0. Is it here?"""
+    """TRACE JOB: trace a job for `seconds`; 0 ends its trace. Returns whether the job is here."""
     traces, job = node.traces, node.jobs.get(job_id)
     until = node.mono + seconds * 1000
     if not seconds:
@@ -78,8 +78,8 @@ def ask(node: NodeState, job_id: JobId, seconds: int) -> bool:
 
 
 def trouble(node: NodeState, job: Job, state: int) -> None:
-    """It is given back, or queued again, and was in that state: it is traced from now on, unless
-    many others are in trouble too."""
+    """Begin to trace a job that was in `state` and is returned or requeued, unless many others are
+    in trouble, too."""
     traces = node.traces
     if not traces.sample or _is_kept(node, job):
         return
@@ -90,7 +90,7 @@ def trouble(node: NodeState, job: Job, state: int) -> None:
 
 
 def _is_kept(node: NodeState, job: Job) -> bool:
-    """Does it have a trace of its own? With a trace file every job has the flag."""
+    """Does the job have a trace of its own? With a trace file, every job has the flag."""
     if node.trace is None:
         return job.flags >= TRACED
     kept = node.traces.jobs.get(job.id)
@@ -98,7 +98,7 @@ def _is_kept(node: NodeState, job: Job) -> bool:
 
 
 def _join(node: NodeState, job: Job, kept: JobTrace, state: int) -> None:
-    """The trace begins in the middle of the job's life: with what the node knows of it."""
+    """Begin a trace during the job's life, with rows for its current state."""
     kept.begin(job.queue or b"")
     job.flags |= TRACED
     detail = "" if job.is_dummy else _state_of(node, job)
@@ -121,22 +121,22 @@ def note(
     client: ClientId = 0,
     peer: NodeId = b"",
 ) -> None:
-    """Write it down, if the job is traced."""
+    """Record an event, if the job is traced."""
     if job.flags >= TRACED:
         _write(node, job, Event(kind, job.id, job.queue or b"", cause, client, peer))
 
 
 def postpone(node: NodeState, job: Job, cause: Cause, wait: Millis) -> None:
-    """Note that the job is not to be queued for so long."""
+    """Record that the job must not be enqueued for `wait` ms."""
     if job.flags >= TRACED:
         detail = f"wait={wait}" + (f" snoozes={job.snoozes}" if job.snoozes else "")
         _write(node, job, Event(Kind.POSTPONE, job.id, job.queue or b"", cause, detail=detail))
 
 
 def hold(node: NodeState, job: Job, cause: Cause) -> None:
-    """Note that the job is held, with its record as detail: the options of ADDJOB in milliseconds,
-    the creation stamp, the body's CRC-32, the extensions; then the time until it expires and until
-    it is queued (0 is never). For a dummy ack the detail is empty."""
+    """Record that the job is held, with its record as detail: the options of ADDJOB in
+    milliseconds, the creation stamp, the body's CRC-32, the extensions; then the time until it
+    expires and until it is enqueued (0 is never). For a dummy ack the detail is empty."""
     if job.flags >= TRACED:
         detail = "" if job.is_dummy else _state_of(node, job)
         _write(node, job, Event(Kind.HOLD, job.id, job.queue or b"", cause, detail=detail))
@@ -145,8 +145,8 @@ def hold(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def state(node: NodeState, job: Job, cause: Cause) -> None:
-    """Note that the job is dead from now on, or is not any more: how often it was redriven, in how
-    many milliseconds it expires, and whether its ADDJOB still waits for copies."""
+    """Record that the job is dead, or no longer dead: how often it was redriven, in how many
+    milliseconds it expires, and whether its ADDJOB still waits for replicas."""
     if job.flags >= TRACED:
         known = job.dead_state
         kind = Kind.DEAD if known.is_dead else Kind.REDRIVE
@@ -156,19 +156,19 @@ def state(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def begin(node: NodeState, job: Job) -> None:
-    """A new job of this node, which may be traced."""
+    """Flag a new job of this node if it is traced, and record that it is held."""
     look_at(node, job)
     hold(node, job, Cause.ADD)
 
 
 def begun(node: NodeState, job: Job) -> None:
-    """Likewise on the fast path, which writes nothing itself."""
+    """`begin`, and record the enqueue, for the fast path, which records nothing itself."""
     begin(node, job)
     note(node, Kind.QUEUE, job, Cause.FIRST)
 
 
 def served(node: NodeState, jobs: Sequence[Job], client: ClientId) -> None:
-    """So were these delivered, some of which are traced."""
+    """Record the deliveries of the traced jobs among these."""
     for job in jobs:
         if job.flags >= TRACED:
             note(node, Kind.UNQUEUE, job, Cause.SERVED)
@@ -182,7 +182,7 @@ def _write(node: NodeState, job: Job, event: Event) -> None:
 
 
 def _keep(node: NodeState, job: Job, event: Event) -> None:
-    """A row of the job's own trace, which may be over, or have been forgotten."""
+    """Add a row to the job's own trace, unless that has ended or was dropped."""
     traces = node.traces
     kept = traces.jobs.get(job.id)
     if kept is None or node.mono >= kept.until:
@@ -209,12 +209,12 @@ def _put(
 
 
 def received(node: NodeState, sender: NodeId, message: Message) -> None:
-    """A message has come: rows of the jobs in it that are traced."""
+    """Add rows for a received message to the traces of its jobs."""
     _say(node, "recv", short_name(sender), message)
 
 
 def sent(node: NodeState, messages: Iterable[tuple[Sequence[LinkId], Message]]) -> None:
-    """The messages of a batch are about to leave."""
+    """Add rows for the messages of a batch, which are about to be sent."""
     for links, message in messages:
         if _ids_in(node, message):
             for link in links:
@@ -233,7 +233,7 @@ def _say(node: NodeState, kind: str, peer: str, message: Message) -> None:
 
 
 def _ids_in(node: NodeState, message: Message) -> list[JobId]:
-    """The jobs in it that may be traced."""
+    """The jobs in the message that may be traced."""
     traces = node.traces
     first, jobs = traces.first, traces.jobs
     if isinstance(message, JobMessage):
@@ -248,8 +248,8 @@ def _ids_in(node: NodeState, message: Message) -> list[JobId]:
 
 
 def _trace_of(node: NodeState, job_id: JobId) -> JobTrace | None:
-    """It may begin with a message about a job that has not come here, or has been here. Of a queue
-    that is traced, only the job itself says that it is of it."""
+    """The job's trace, or None. A message about a sampled job that is not here begins a trace. A
+    job of a traced queue must be here first, because the message lacks the queue."""
     traces = node.traces
     kept = traces.jobs.get(job_id)
     if kept is not None:
@@ -261,7 +261,7 @@ def _trace_of(node: NodeState, job_id: JobId) -> JobTrace | None:
     return kept
 
 
-# What is said of a record.
+# Details of records.
 
 
 def _state_of(node: NodeState, job: Job) -> str:
@@ -277,7 +277,7 @@ def _state_of(node: NodeState, job: Job) -> str:
 
 
 def _words(extensions: Extensions) -> str:
-    """Each with its number, or the CRC-32 of its bytes."""
+    """Each extension with its number, or the CRC-32 of its bytes."""
     return "".join(
         [
             f" {name.decode()}={crc32(value) if isinstance(value, bytes) else value}"

@@ -31,7 +31,7 @@ _FORFEITED: Final = -1
 
 
 def check_token(token: bytes) -> bytes:
-    """The token itself. Raises CommandError BADTOKEN for any other shape."""
+    """The token itself. Raises CommandError BADTOKEN if it is malformed."""
     if not _TOKEN.match(token):
         raise CommandError(
             b"BADTOKEN %b is not a token that GETJOB WITHMETA has answered: 20 hexadecimal digits"
@@ -41,7 +41,7 @@ def check_token(token: bytes) -> bytes:
 
 
 def hand_out(node: NodeState, client: Client, job: Job, wants: int) -> None:
-    """A consumer gets the job. This replaces the record of an earlier delivery."""
+    """Record a delivery to a consumer, in place of an earlier one."""
     supersede(node, job)
     if not wants & (META | TIED):
         return
@@ -54,7 +54,7 @@ def hand_out(node: NodeState, client: Client, job: Job, wants: int) -> None:
 
 
 def supersede(node: NodeState, job: Job) -> None:
-    """The job is redelivered: the earlier consumer has lost it."""
+    """The job is redelivered: invalidate the token of the earlier delivery."""
     delivery = node.tracked.get(job.id)
     if delivery is not None:
         give_up(node, job)
@@ -62,8 +62,8 @@ def supersede(node: NodeState, job: Job) -> None:
 
 
 def adopt(node: NodeState, job: Job, token: bytes) -> None:
-    """A consumer has renewed its lease with a token that is unknown here: it is from another node,
-    or from before a restart. This consumer has the job now."""
+    """A consumer has renewed its lease with this token. If the token is unknown here, it is from
+    another node or from before a restart; record this consumer's delivery."""
     delivery = node.tracked.get(job.id)
     if delivery is None:
         _keep(node, job, token)
@@ -73,8 +73,8 @@ def adopt(node: NodeState, job: Job, token: bytes) -> None:
 
 
 def follow(node: NodeState, job: Job, sender: NodeId) -> None:
-    """The sender has enqueued or postponed the job. If the token is of the same node, the message
-    may be older than the delivery, so another consumer need not have the job."""
+    """The sender has enqueued or postponed the job. If the token is from the same node, the message
+    may be older than that delivery, so the token stays valid."""
     delivery = node.tracked.get(job.id)
     if delivery is not None and delivery.token.startswith(sender[:8]):
         delivery.attempt = _attempt(job)
@@ -91,7 +91,7 @@ def _attempt(job: Job) -> int:
 
 
 def described(node: NodeState, job: Job) -> list[Reply]:
-    """The fields of WITHMETA about the delivery that only this node knows."""
+    """The fields of WITHMETA about the tracked delivery."""
     delivery = node.tracked[job.id]
     if delivery.was_unbegun:
         return [b"token", delivery.token, b"unbegun", 1]
@@ -103,8 +103,8 @@ def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
     token?
 
     A token of this node is compared with the last delivery here. The job is also lost if another
-    node has enqueued it since, and a consumer has it from there. For the token of another node, or
-    of an earlier process, this node only knows whether it has delivered the job itself.
+    node has enqueued and delivered it since. For a token of another node, or of an earlier process,
+    the only test is whether this node has delivered the job itself.
     """
     delivery = node.tracked.get(job.id)
     if delivery is not None and delivery.token == token:
@@ -116,15 +116,14 @@ def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
 
 
 def give_back(node: NodeState, job_id: JobId, token: bytes) -> None:
-    """The consumer with this token returns the job: a later renewal, on another connection, does
-    not renew the lease."""
+    """The consumer with this token returns the job, so a later WORKING with the token fails."""
     delivery = node.tracked.get(job_id)
     if delivery is not None and token and delivery.token == token:
         delivery.is_given_back = True
 
 
 def end(node: NodeState, job: Job) -> None:
-    """The job has ended, or has left this node."""
+    """Drop the record of a job that has ended, or has left this node."""
     untie(node, job)
     node.tracked.pop(job.id, None)
 
@@ -133,7 +132,7 @@ def end(node: NodeState, job: Job) -> None:
 
 
 def tie(node: NodeState, client: Client, job: Job, *, is_held: bool = False) -> None:
-    """The lease also ends when this connection does, and the job may not have begun."""
+    """Tie the lease to this connection. `is_held`: the job is held until BEGIN."""
     delivery = node.tracked[job.id]
     delivery.client, delivery.is_held = client, is_held
     if client.tied is None:
@@ -142,7 +141,7 @@ def tie(node: NodeState, client: Client, job: Job, *, is_held: bool = False) -> 
 
 
 def untie(node: NodeState, job: Job, but: Client | None = None) -> None:
-    """The job no longer depends on a connection, unless on this one."""
+    """Untie the job from its connection, unless that is `but`."""
     delivery = node.tracked.get(job.id)
     if delivery is None:
         return
@@ -155,7 +154,7 @@ def untie(node: NodeState, job: Job, but: Client | None = None) -> None:
 
 
 def give_up(node: NodeState, job: Job) -> None:
-    """The delivery has ended, or may have ended: the job is queued, waits, or is with another
+    """The delivery has ended, or may have ended: the job is queued, postponed, or leased by another
     worker."""
     delivery = node.tracked.get(job.id)
     if delivery is not None:
@@ -183,8 +182,8 @@ def is_orphan(node: NodeState, job: Job) -> bool:
 
 
 def held(node: NodeState, words: Iterable[bytes]) -> list[TrackedDelivery | None]:
-    """The deliveries that these words name (an id, maybe with a token) and that have not begun;
-    None in place of others."""
+    """The held deliveries for these words (each an id, optionally with a token); None for each word
+    without one."""
     find = node.tracked.get
     found: list[TrackedDelivery | None] = []
     for word in words:
@@ -198,7 +197,7 @@ def held(node: NodeState, words: Iterable[bytes]) -> list[TrackedDelivery | None
 
 
 def begin(found: list[TrackedDelivery | None]) -> int:
-    """The consumers begin. Returns their number."""
+    """Begin these held deliveries. Returns their number."""
     begun = 0
     for delivery in found:
         if delivery is not None and delivery.is_held:
@@ -208,14 +207,14 @@ def begin(found: list[TrackedDelivery | None]) -> int:
 
 
 def is_held(node: NodeState, job: Job) -> bool:
-    """Has its last consumer here not begun?"""
+    """Is the job held by its last consumer here?"""
     delivery = node.tracked.get(job.id)
     return delivery is not None and delivery.is_held
 
 
 def forfeit(node: NodeState, job: Job) -> None:
-    """It is requeued without having begun, and not counted: from now on a consumer that has it from
-    another node has taken it over from this one. The next consumers are informed, because BEGIN may
-    have been late."""
+    """A held job is requeued without having begun, which does not count as a delivery. So a later
+    delivery by another node invalidates the token regardless of counts. The next consumers are
+    informed (`unbegun`), because BEGIN may have been late."""
     delivery = node.tracked[job.id]
     delivery.attempt, delivery.was_unbegun = _FORFEITED, True

@@ -1,4 +1,5 @@
-"""Jobs that move to another node's queue: YOURJOBS, given and taken in (docs/bus.md, "Federation").
+"""Transfer of jobs to another node's queue with YOURJOBS: sending and receiving (docs/bus.md,
+"Federation").
 
 Owns `Queue.import_started`, `import_count`, `import_previous_started`, `import_previous_count`.
 """
@@ -46,19 +47,19 @@ from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
 Judge = Callable[[NodeState, Job], bool]
-"""May the job go?"""
+"""Decides whether the job may be sent."""
 
 MAX_TRANSFER_BYTES: Final = 16 << 20
-"""A transfer takes no further job once its bodies are this long."""
+"""A transfer adds no further job once its bodies have this size, in bytes."""
 MOST_ASIDE: Final = 1000
-"""How many jobs with extensions are passed over for a node that cannot read them."""
+"""How many jobs with extensions are skipped for a node that cannot keep them."""
 RATE_BUCKET: Final[Millis] = 1000
 RATE_WINDOW: Final[Millis] = 5000
 RATE_MIN_INTERVAL: Final[Millis] = 50
 
 
 def import_rate(node: NodeState, queue: Queue) -> int:
-    """Jobs per second that come from other nodes, of two buckets of a second."""
+    """The rate of jobs received from other nodes, per second, over two buckets of a second."""
     if node.mono - queue.import_started > RATE_WINDOW:
         return 0
     elapsed = max(node.mono - queue.import_previous_started, RATE_MIN_INTERVAL)
@@ -66,7 +67,8 @@ def import_rate(node: NodeState, queue: Queue) -> int:
 
 
 def imported(node: NodeState, queue: Queue) -> int:
-    """Jobs that came from other nodes in the two buckets; 0 if the last began long ago."""
+    """The number of jobs received from other nodes in the two buckets; 0 if the last one began more
+    than `RATE_WINDOW` ago."""
     if node.mono - queue.import_started > RATE_WINDOW:
         return 0
     return queue.import_previous_count + queue.import_count
@@ -84,8 +86,9 @@ def _count_import(node: NodeState, queue: Queue) -> None:
 def give(
     node: NodeState, queue: Queue, receiver: Peer, count: int, may_go: Judge | None = None
 ) -> int:
-    """Send up to `count` of the first jobs in one frame: up to the first that may not go, and
-    fewer if their bodies are large. Jobs that the receiver cannot read stay. Returns how many."""
+    """Send up to `count` of the first jobs in one frame: up to the first one that `may_go` rejects,
+    and fewer if bodies are large. Skips jobs that the receiver cannot keep. Returns the number of
+    jobs sent."""
     copies: list[JobCopy] = []
     aside: list[Job] = []
     size = 0
@@ -110,8 +113,8 @@ def give(
 
 
 def _pass_over(queue: Queue, receiver: Peer, aside: list[Job]) -> bool:
-    """Put aside the first jobs, up to one that the receiver can read. False if there is none, or
-    none near."""
+    """Move jobs from the front of the queue to `aside`, up to one that the receiver can keep.
+    Returns False if there is none among the first `MOST_ASIDE`."""
     while (first := queue.oldest()) is not None:
         if reads(receiver, first):
             return True
@@ -123,8 +126,8 @@ def _pass_over(queue: Queue, receiver: Peer, aside: list[Job]) -> bool:
 
 
 def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
-    """The copy for the receiver. An at-most-once job leaves this node; any other stays here as a
-    copy, with the receiver among its holders (original, defect 16)."""
+    """Make the copy for the receiver. An at-most-once job is dropped here; any other job stays,
+    with the receiver among its holders (original, defect 16)."""
     trace.note(node, Kind.GIVE, job, Cause.GIVEN, peer=receiver.id)
     if job.retry:
         add_holder(job, receiver.id)
@@ -138,16 +141,16 @@ def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
 
 
 def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) -> Queue | None:
-    """Take a job into its queue, which is returned if the job was queued. A move does not count as
-    a delivery.
+    """Receive a job, and enqueue it. Returns the queue, or None if the job was not enqueued. A
+    transfer does not count as a delivery.
 
-    `is_for_clients` says that it was asked for because clients waited. If they have gone meanwhile,
-    it does not count as an import, so that it may be given to the next node that asks.
+    `is_for_clients`: the job was requested because clients waited. If none waits any longer, the
+    job does not count as an import, so that it may be sent to the next node that requests it.
     """
     job = node.jobs.get(copy.id)
     is_new = job is None or not job.retry
     if job is not None and job.state == ACKED:
-        # It is not brought back (original, defect 15); the sender learns of the ack instead.
+        # The job is not restored (original, defect 15); the sender receives SETACK.
         send_ack_back(node, sender, job, copy.holders)
         return None
     if job is None and is_over(node, sender, copy.id):
@@ -159,7 +162,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
         learn(job, named(node, copy.holders))
         if not deadletters.on_copy(node, sender, job, copy):
             return None
-        # Who gives it had queued it.
+        # The sender had it queued.
         key_index.let_go(node, job)
     if job.retry:
         learn(job, (sender.id,))
@@ -176,16 +179,17 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
 
 
 def _is_refused(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> bool:
-    """May the job not be queued, because of something that the giver does not know? It is told."""
+    """Must the job not be enqueued, because of an event that the sender's copy lacks? If so, the
+    sender receives WORKING or POSTPONED."""
     if leases.runs(node, job):
-        # It may even have given the job twice.
+        # The sender may even have sent the job twice.
         send.to_node(node, sender, Working(job.id))
         return True
     if postponing.rest(node, job) and not postponing.is_known_to(job, copy):
         postponing.announce(node, job, (sender.id,))
         return True
-    # Has another node given the job to a worker since the giver queued it? Whoever queues it later
-    # counts that as a NACK or a delivery more, or says so before the job comes.
+    # Has another node delivered the job since the sender enqueued it? A later enqueue counts an
+    # additional NACK or delivery, or QUEUED arrives before the job.
     if not (job.retry and job.flags & TAKEN):
         return False
     if copy.nacks > job.nacks or copy.deliveries > job.deliveries:
@@ -205,9 +209,9 @@ def _queue(node: NodeState, sender: Peer, job: Job) -> Queue | None:
 
 
 def _show_to_holders(node: NodeState, job: Job, giver: Peer) -> None:
-    """Tell the other holders that the job is queued here: only the giver knows. Otherwise the first
-    of them whose period ends would queue it, too (docs/differences.md, "Who has an imported job
-    queued")."""
+    """Send QUEUED to the other holders, because only the sender has a record of the transfer.
+    Otherwise the first holder whose period ends would enqueue the job, too (docs/differences.md,
+    "Who has an imported job queued")."""
     if job.retry:
         others = [id for id in job.holders if id != giver.id]
         send.to_ids(node, others, Queued(job.id))

@@ -1,8 +1,8 @@
-"""How the values of directives are spelled: read from words, shown to clients, written to files.
+"""The values of directives: parsed from words, shown to clients, written to files.
 
-A reader takes the words after the directive's name. It raises ValueError for a bad value, and
-`ConfigError` where the error has a text of its own. Text is UTF-8 with other bytes as surrogates,
-so that any file name and any password is preserved.
+A reader receives the words after the directive's name. It raises ValueError for an invalid value,
+and `ConfigError` if the error has a text of its own. Text is UTF-8 with other bytes as surrogates,
+so that every file name and password is preserved.
 """
 
 import re
@@ -17,13 +17,13 @@ from disque_trio.statemachine.address import is_host_name, literal_ip, parse_pla
 _Value = TypeVar("_Value")
 
 Reader = Callable[[Sequence[str]], _Value]
-"""Makes the value of words."""
+"""Parses words into a value."""
 Writer = Callable[[_Value], str]
-"""Spells a value."""
+"""Formats a value."""
 
 
 class ConfigError(Exception):
-    """A directive that cannot be taken: why, and what to do about it."""
+    """An invalid directive: the reason, and advice."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -32,13 +32,13 @@ class ConfigError(Exception):
 
 @attrs.frozen
 class Kind(Generic[_Value]):
-    """A kind of value. `least` and `most` say how many words the file gives."""
+    """A kind of value. `least` and `most` are the limits of its number of words in the file."""
 
     read: Reader[_Value]
     show: Writer[_Value]
     """For CONFIG GET."""
     write: Writer[_Value]
-    """For CONFIG REWRITE, quoted where needed; an empty text stands for no line at all."""
+    """For CONFIG REWRITE, quoted if needed; an empty text means no line."""
     least: int = 1
     most: int = 1
 
@@ -52,7 +52,7 @@ def encode(text: str) -> bytes:
 
 
 def decode(raw: bytes) -> str:
-    """The text that `encode` makes these bytes of."""
+    """The text for which `encode` returns these bytes."""
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -68,7 +68,8 @@ _ESCAPES: Final = {
 
 
 def quoted(text: str) -> str:
-    """Between double quotes, so that a parser of inline commands gets the same bytes back."""
+    """The text in double quotes, escaped so that the parser of inline commands returns the same
+    bytes."""
     return '"' + "".join(_escaped(byte) for byte in encode(text)) + '"'
 
 
@@ -96,7 +97,8 @@ _UNITS: Final = {
 
 
 def number_from(words: Sequence[str], *, least: int, most: int = _INT64_MAX) -> int:
-    """A whole number within bounds. Nothing at all is 0, as in every command (original 1.4)."""
+    """Parse a whole number within bounds. The empty word is 0, as in every command (original
+    1.4)."""
     word = words[0] or "0"
     if not _NUMBER.fullmatch(word) or not least <= int(word) <= most:
         bounds = f" from {least} up" if most == _INT64_MAX else f" from {least} to {most}"
@@ -124,7 +126,7 @@ WORKERS: Final = Kind(_workers_from, str, str)
 
 
 def clamped(least: int, most: int) -> Kind[int]:
-    """Whole numbers; one out of bounds is replaced by the nearest bound."""
+    """Whole numbers; a number out of bounds is replaced by the nearest bound."""
 
     def read(words: Sequence[str]) -> int:
         return max(least, min(most, number_from(words, least=-_INT64_MAX)))
@@ -133,7 +135,7 @@ def clamped(least: int, most: int) -> Kind[int]:
 
 
 def size_from(words: Sequence[str]) -> int:
-    """Bytes, with or without a unit."""
+    """Parse a size in bytes, with or without a unit."""
     found = _SIZE.fullmatch(words[0])
     if not found:
         raise ValueError(f"'{words[0]}' is not a size such as 1048576, 100kb or 1gb")
@@ -144,7 +146,7 @@ def size_from(words: Sequence[str]) -> int:
 
 
 def size_written(size: int) -> str:
-    """With the largest binary unit that leaves nothing over."""
+    """The size in the largest binary unit that divides it."""
     for unit in ("gb", "mb", "kb"):
         if size and size % _UNITS[unit] == 0:
             return f"{size // _UNITS[unit]}{unit}"
@@ -155,7 +157,7 @@ SIZE: Final = Kind(size_from, str, size_written)
 
 
 def positive_size_from(words: Sequence[str]) -> int:
-    """Bytes, at least one."""
+    """Parse a size in bytes, at least 1."""
     size = size_from(words)
     if not size:
         raise ValueError("0 bytes leave no room for anything")
@@ -166,7 +168,7 @@ POSITIVE_SIZE: Final = Kind(positive_size_from, str, size_written)
 
 
 def size_from_to(least: int, most: int) -> Kind[int]:
-    """Bytes within bounds."""
+    """Sizes in bytes, within bounds."""
     bounds = f"at least {size_written(least)}"
     if most != _INT64_MAX:
         bounds = f"from {size_written(least)} to {size_written(most)}"
@@ -200,11 +202,11 @@ def _octal(words: Sequence[str]) -> int:
 
 OCTAL: Final = Kind(_octal, "{:o}".format, "{:o}".format)
 
-# Words out of a few.
+# Choices.
 
 
 def choice_from(words: Sequence[str], names: Sequence[str]) -> str:
-    """One of `names`, whatever its case."""
+    """Parse one of `names`, case-insensitive."""
     if words[0].lower() not in names:
         raise ValueError(f"'{words[0]}' is none of {', '.join(names)}")
     return words[0].lower()
@@ -216,7 +218,7 @@ def choice(*names: str) -> Kind[str]:
 
 
 def flag_from(words: Sequence[str]) -> bool:
-    """``yes`` or ``no``, whatever their case."""
+    """Parse ``yes`` or ``no``, case-insensitive."""
     return choice_from(words, ("yes", "no")) == "yes"
 
 
@@ -242,7 +244,7 @@ def _quoted_or_no_line(text: str) -> str:
 
 TEXT: Final = Kind(_text, str, quoted)
 TEXT_OR_UNSET: Final = Kind(_text, str, _quoted_or_no_line)
-"""A text for which an empty one is the same as no directive."""
+"""A text; an empty one is the same as no directive."""
 
 
 def _file_name(words: Sequence[str]) -> str:
@@ -269,7 +271,8 @@ PASSWORD: Final = Kind(
 )  # fmt: skip
 
 LEAST_SECRET: Final = 16
-"""Bytes: shorter secrets can be found offline by trial from a recorded handshake."""
+"""The minimum length in bytes: shorter secrets can be found offline by trial from a recorded
+handshake."""
 
 
 def _shared_secret(words: Sequence[str]) -> bytes:
@@ -295,16 +298,17 @@ _USER: Final = re.compile(
 
 
 MOST_SCRYPT_BYTES: Final = 64 << 20
-"""What a comparison of a password may take, for anybody can have one made."""
+"""The maximum memory for the comparison of a password, because anyone can request one."""
 _SCRYPT_SIZES: Final = (16, 32)
-"""Bytes of salt and hash."""
+"""The sizes of salt and hash, in bytes."""
 _MOST_SCRYPT_WORK: Final = 1 << 20
-"""n * r * p, the time that it takes: eight times what `disque-trio users` chooses, 0.5 s."""
+"""The maximum of n * r * p, which determines the time: eight times the value that `disque-trio
+users` chooses, 0.5 s."""
 
 
 def _check_scrypt(secret: str) -> None:
-    """Of a scrypt that was written by hand. OpenSSL would refuse some numbers at each login, and
-    take minutes for others."""
+    """Raise ValueError for a scrypt hash with invalid numbers, such as one that was written by
+    hand. OpenSSL would reject some at each login, and take minutes for others."""
     kind, *rest = secret.split("$")
     if kind != "scrypt":
         return
@@ -394,7 +398,7 @@ _NAME: Final = re.compile(rb"[0-9A-Za-z._-]{0,32}")
 
 
 def is_name(text: bytes) -> bool:
-    """May a node or a cluster be called so?"""
+    """Is it a valid name of a node or cluster?"""
     return _NAME.fullmatch(text) is not None
 
 
@@ -443,7 +447,7 @@ def _output_limits(words: Sequence[str]) -> Limits:
 
 
 def output_limits_from_one_word(words: Sequence[str]) -> Limits:
-    """The same in one argument, as CONFIG SET has it: groups of four, of which the last counts."""
+    """Parse the argument of CONFIG SET: groups of four words, of which the last group applies."""
     parts = words[0].split()
     if not parts or len(parts) % 4:
         raise ValueError("it takes groups of class, hard limit, soft limit and soft seconds")

@@ -1,4 +1,4 @@
-"""Which versions the nodes of the cluster are of, as they announce it (docs/versions.md)."""
+"""The versions of the nodes of the cluster, as announced (docs/versions.md)."""
 
 import string
 
@@ -8,19 +8,19 @@ from disque_trio.statemachine.state import NodeState
 
 ORIGINAL = "original"
 EARLIER = "earlier"
-"""A version from before there was a number of the formats."""
+"""A version that announces no format number."""
 UNKNOWN = "unknown"
 _SHOWN = (string.ascii_letters + string.digits + "._-").encode()
 
 
 def readable(version: bytes) -> bytes:
-    """What a node calls its version; empty if that cannot be shown in INFO."""
+    """The name of a node's version; empty if it has characters that INFO cannot show."""
     return version if not version.translate(None, _SHOWN) else b""
 
 
 def of_cluster(node: NodeState) -> dict[str, int]:
-    """How many nodes are of each version, this one included. A version is its name, a slash and the
-    number of its formats."""
+    """The number of nodes of each version, including this one. A version is its name, a slash and
+    its format number."""
     cluster = node.cluster
     found = {_name(FORMAT, node.facts.version.encode()): 1}
     for peer in cluster.nodes.values():

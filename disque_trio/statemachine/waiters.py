@@ -1,9 +1,8 @@
 """Waiting clients, of GETJOB and WAITJOB: blocking, releasing, timing out (original 1.5, 6.6).
 
-Owns `Client.blocked`, `queues`, `awaited`, `deadline`, `wants`, `wants_result`,
-`NodeState.awaited` and `Queue.waiting`, takes out of `NodeState.ended`, sets `Client.active` and
-`Outbox.resumed`, and arms the client's timer: for the end of its wait, or for the end of its
-idleness.
+Owns `Client.blocked`, `queues`, `awaited`, `deadline`, `wants`, `wants_result`, `NodeState.awaited`
+and `Queue.waiting`, removes from `NodeState.ended`, sets `Client.active` and `Outbox.resumed`, and
+arms the client's timer: for the end of its wait, or for the idle timeout.
 """
 
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ def block_for_jobs(
     deadline: Millis,
     wants: int,
 ) -> None:
-    """Let the client wait for a job in any of the queues; deadline 0 is for ever."""
+    """Block the client until a job is available in any of the queues; deadline 0 is no limit."""
     client.queues = tuple(dict.fromkeys(queues))
     client.wants = wants
     for name in client.queues:
@@ -36,7 +35,8 @@ def block_for_jobs(
 def block_for_end(
     node: NodeState, client: Client, job_id: JobId, deadline: Millis, *, with_result: bool
 ) -> None:
-    """Let the client wait for the end of a job, maybe with its result; deadline 0 is for ever."""
+    """Block the client until the end of a job, optionally with its result; deadline 0 is no
+    limit."""
     client.awaited = job_id
     client.wants_result = with_result
     node.awaited.setdefault(job_id, {})[client.id] = client
@@ -44,7 +44,7 @@ def block_for_end(
 
 
 def answer_ended(node: NodeState) -> None:
-    """Answer those who wait for jobs that have ended, or have left this node."""
+    """Reply to the clients that wait for jobs that have ended, or have left this node."""
     while node.ended:
         job_id = next(iter(node.ended))
         end = node.ended.pop(job_id)
@@ -54,7 +54,7 @@ def answer_ended(node: NodeState) -> None:
 
 
 def end_reply(node: NodeState, job_id: JobId, end: bytes, *, with_result: bool) -> Reply:
-    """What WAITJOB answers: how the job has ended, with WITHRESULT and its result."""
+    """The reply of WAITJOB: the outcome of the job; with WITHRESULT, also its result."""
     if not with_result:
         return end
     kept = node.results.get(job_id)
@@ -62,7 +62,7 @@ def end_reply(node: NodeState, job_id: JobId, end: bytes, *, with_result: bool) 
 
 
 def block(node: NodeState, client: Client, reason: Blocked, deadline: Millis) -> None:
-    """Hold back the client's further requests until it is released."""
+    """Block the client: its further requests wait until it is released."""
     client.blocked = reason
     client.deadline = deadline
     if deadline:
@@ -70,14 +70,14 @@ def block(node: NodeState, client: Client, reason: Blocked, deadline: Millis) ->
 
 
 def release(node: NodeState, client: Client, reply: Reply) -> None:
-    """Answer a waiting client and resume its further requests."""
+    """Reply to a blocked client, and resume its requests."""
     unblock(node, client)
     send.answer(node, client, reply)
     node.out.resumed.append(client)
 
 
 def unblock(node: NodeState, client: Client) -> None:
-    """End its wait without an answer."""
+    """End a client's wait without a reply."""
     for name in client.queues:
         queue = node.queues[name]
         del queue.waiting[client.id]
@@ -96,24 +96,25 @@ def unblock(node: NodeState, client: Client) -> None:
 
 
 def watch_idle(node: NodeState, client: Client) -> None:
-    """Set the client's timer for the moment when it has been idle for longer than `timeout`."""
+    """Set the client's timer to the time when it has been idle for longer than `timeout`."""
     limit = node.config.timeout_s * 1000
     if limit:
         node.timers.arm(client, client.active + limit + 1)
 
 
 def release_all_for_jobs(node: NodeState, reply: Reply) -> None:
-    """Answer all clients that wait for jobs, such as when the node is flushed."""
+    """Reply to all clients that wait for jobs, such as when the node is flushed."""
     for client in list(node.clients.values()):
         if client.blocked is Blocked.JOBS:
             release(node, client, reply)
 
 
 def release_leaving(node: NodeState) -> None:
-    """Answer all clients that wait for jobs with LEAVING. ADDJOBs go on (original, defect 2)."""
+    """Reply LEAVING to all clients that wait for jobs. ADDJOBs continue (original, defect 2)."""
     release_all_for_jobs(node, Failure(LEAVING_ERROR))
 
 
 def time_out(node: NodeState, client: Client) -> None:
-    """The client's wait for jobs, or for the end of one, has timed out or is ended."""
+    """End the client's wait for jobs, or for the end of a job, with null, after its timeout or by
+    CLIENT UNBLOCK."""
     release(node, client, NULL_ARRAY if client.blocked is Blocked.JOBS else None)

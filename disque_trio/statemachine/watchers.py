@@ -1,11 +1,11 @@
-"""Watchers: which nodes ping a node in a large cluster (docs/bus.md, "Large clusters").
+"""Watchers: the nodes that ping a node in a large cluster (docs/bus.md, "Large clusters").
 
-In a cluster of up to `Knobs.watch_all` nodes each pings every other one (original 5.7). In a larger
-one that costs too much, so each node is watched by `Knobs.watchers` others, which are those before
-it on the ring of node IDs. A node also pings those to which it has sent something since they last
-answered, so that a dead link is noticed, and those that do not know of watchers. A watcher that
-gets no answer tells all nodes, and each of them pings in turn: so a verdict needs a majority, as in
-a small cluster.
+In a cluster of up to `Knobs.watch_all` nodes, each pings every other one (original 5.7). In a
+larger cluster that costs too much, so each node is watched by `Knobs.watchers` others, those before
+it on the ring of node IDs. A node also pings nodes to which it has sent something since they last
+answered, so that it detects a dead link, and nodes that do not support watchers. A watcher without
+an answer sends SUSPECT to all nodes, and each of them pings the node: so FAIL needs a majority, as
+in a small cluster.
 
 Owns `Cluster.ring`, and of a peer `is_watched`, `used_at`, `reported_at`, `doubted_at` and
 `voted_at`.
@@ -31,12 +31,12 @@ from disque_trio.statemachine.messages import Fail, GossipMessage, Message, Susp
 from disque_trio.statemachine.state import NodeState
 
 ABOUT_NODES: Final = (GossipMessage, Fail, Suspect)
-"""Messages that say nothing of jobs: by them nodes know of each other whether they are alive."""
+"""Messages of failure detection, which are not about jobs."""
 _ABSENT: Final = HANDSHAKE | NOADDR | FAIL
 
 
 def refresh(node: NodeState) -> None:
-    """Compute anew whom this node watches. To be called after each change of the nodes or their
+    """Update the nodes that this node watches. Must be called after each change of nodes or
     flags."""
     cluster = node.cluster
     if cluster.size <= node.knobs.watch_all:
@@ -51,8 +51,7 @@ def refresh(node: NodeState) -> None:
 
 
 def _neighbours(node: NodeState, id: NodeId, step: int) -> Iterator[Peer]:
-    """The nodes behind this one on the ring, which it watches, or with step -1 those that watch
-    it."""
+    """The nodes after `id` on the ring, which it watches; with step -1, the nodes that watch it."""
     ring, nodes = node.cluster.ring, node.cluster.nodes
     at = bisect_left(ring, id)
     is_there = at < len(ring) and ring[at] == id
@@ -62,8 +61,8 @@ def _neighbours(node: NodeState, id: NodeId, step: int) -> Iterator[Peer]:
 
 
 def patience(node: NodeState, peer: Peer) -> Millis | None:
-    """For how long a node of a large cluster may be silent before this one pings it; None for any
-    time."""
+    """How long a node of a large cluster may be silent before this one pings it; None for no
+    limit."""
     timeout = node.config.cluster_node_timeout
     if peer.is_watched:
         return timeout // 4
@@ -73,7 +72,7 @@ def patience(node: NodeState, peer: Peer) -> Millis | None:
 
 
 def note_use(node: NodeState, messages: Iterable[tuple[Iterable[LinkId], Message]]) -> None:
-    """Something is sent on these links: the nodes are to show that they are there."""
+    """Record that messages about jobs are sent on these links, so that their nodes are pinged."""
     links = node.cluster.links
     for on, message in messages:
         if not isinstance(message, ABOUT_NODES):
@@ -84,9 +83,9 @@ def note_use(node: NodeState, messages: Iterable[tuple[Iterable[LinkId], Message
 
 
 def report_silence(node: NodeState, peer: Peer) -> None:
-    """A node of a large cluster does not answer. Once that has lasted for half the node timeout,
-    all are told, unless one has told them already; once it is suspected, its watchers are, again
-    and again."""
+    """Report a node of a large cluster that does not answer. After half the node timeout, send
+    SUSPECT to all nodes, unless another node has done so. Once the node is suspected, send votes to
+    its watchers, repeatedly."""
     timeout = node.config.cluster_node_timeout
     if peer.flags & FAIL:
         return
@@ -116,18 +115,18 @@ def _send(node: NodeState, peers: Iterable[Peer], message: Suspect) -> None:
 
 
 def doubt(node: NodeState, peer: Peer) -> None:
-    """Another node has had no answer from this one for half the node timeout."""
+    """Record that another node has received no answer from `peer` for half the node timeout."""
     if _is_past(node, peer.doubted_at, 2 * node.config.cluster_node_timeout):
         peer.doubted_at = node.mono
 
 
 def is_doubted(node: NodeState, peer: Peer) -> bool:
-    """Has another node had no answer for the whole node timeout by now?"""
+    """Has another node now received no answer from `peer` for the whole node timeout?"""
     passed = node.mono - peer.doubted_at
     timeout = node.config.cluster_node_timeout
     return bool(peer.doubted_at) and timeout // 2 < passed <= 2 * timeout
 
 
 def settle(peer: Peer) -> None:
-    """The node has answered."""
+    """Clear suspicions of a node that has answered."""
     peer.reported_at = peer.doubted_at = peer.voted_at = 0

@@ -1,6 +1,6 @@
-"""The row of a message: its name, its job, its queue, and the rest as text.
+"""The trace row of a message: its name, its job, its queue, and the rest as text.
 
-A message about several jobs (YOURJOBS) names the job only if it is one; `detail` has them all.
+The row of a message about several jobs (YOURJOBS) has a job only if there is one; `detail` has all.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from disque_trio.statemachine.messages import (
 )
 
 SHORT: Final = 8
-"""Digits of a node id that name the node where there is no run, as in the ids of its jobs."""
+"""How many digits of a node ID form its name outside simulated runs, as in the ids of its jobs."""
 
 
 def short_name(node: NodeId) -> str:

@@ -1,19 +1,19 @@
-"""Appending to the journal's file: makes batches of bytes durable, as `appendfsync` says.
+"""Appending to the journal's file: makes batches of bytes durable, according to `appendfsync`.
 
-Batches are numbered. `add` takes one; it is durable once `kept` has reached its number:
+Batches are numbered. `add` appends one; it is durable once `kept` has reached its number:
 
 * everysec, no: when it has been written;
-* always: when it has been synced, if a loss of power must not undo it.
+* always: when it has been synced, if it must survive a power failure.
 
-A write into the page cache seldom waits for the disk, but when it does, it may wait as long as a
-sync. So the event loop writes itself only while the disk is quick (`disk_thread`), and never syncs.
-Otherwise the journal's own thread writes one group of batches at a time, and batches that come
-meanwhile make the next group (group commit). The loop waits a moment for a write, so that the
-outputs of the batch nearly always leave in the same turn; it does not wait for a sync. Syncs of
-everysec run in another thread.
+A write into the page cache rarely waits for the disk, but then it may take as long as a sync. So
+the event loop writes itself only while the disk is quick (`disk_thread`), and never syncs.
+Otherwise the journal's own thread writes one group of batches at a time, and batches that arrive
+meanwhile form the next group (group commit). The loop waits up to `QUICK_S` for a write, so that
+the output of the batch is nearly always sent in the same turn; it does not wait for a sync. Syncs
+of everysec run in another thread.
 
-A failed write or sync sets `trouble`, and nothing is kept until it is mended: once a second
-everything since the last good sync is written again and synced, since after a failed sync it is
+A failed write or sync sets `trouble`, and nothing is kept until it is resolved: once per second,
+everything since the last good sync is written again and synced, because after a failed sync it is
 unknown which pages the disk has.
 """
 
@@ -28,19 +28,19 @@ from disque_trio.statemachine.state import NodeState
 from disque_trio.storage.tasks import Cancelled, Event, Lock, Scope, Tasks
 
 WRITE_STALL_S: Final = 5.0
-"""A write that takes longer counts as trouble: clients wait for it."""
+"""A write that takes longer counts as failed, because clients wait for it."""
 STALL_S: Final = 10.0
-"""So does any other operation that takes longer. Clients do not wait for syncs of everysec, which
-may take some seconds where other programs use the disk too."""
+"""Any other operation that takes longer counts as failed. Clients do not wait for syncs of
+everysec, which may take some seconds if other programs use the disk."""
 STALLED: Final = "no answer from the disk"
 QUICK_S: Final = 0.001
-"""How long the event loop waits for a write: nearly all take a tenth of that, and to hold the batch
-back until a later turn costs more."""
+"""How long the event loop waits for a write: nearly all take a tenth of that, and delaying the
+batch to a later turn costs more."""
 LONG_SYNC_S: Final = 2.0
 SHARE: Final = 8
-"""What may wait in memory, at most, as a part of what `maxmemory` leaves beside the process,"""
+"""Up to 1/8 of `maxmemory` less the process itself may wait in memory."""
 LEAST: Final = 128 << 10
-"""but at least this much."""
+"""The minimum of this limit."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -48,30 +48,30 @@ Ts = TypeVarTuple("Ts")
 
 @attrs.define(eq=False)
 class Group:
-    """Batches that are being written."""
+    """A group of batches that is being written."""
 
     file: JournalFile
     batches: list[bytes]
     number: int
-    """The number of the last of them."""
+    """The number of the last batch."""
     must_sync: bool
     started: float
 
 
 class Appender:
-    """Appends to a journal's file. Without a file every batch counts as kept at once."""
+    """Appends to a journal's file. Without a file, every batch counts as kept at once."""
 
     def __init__(self, store: JournalStore, state: NodeState, log: Log, tasks: Tasks) -> None:
         self._tasks = tasks
         self.file: JournalFile | None = None
         self.trouble = ""
-        """Why nothing can be kept: the system's error text; empty when all is well."""
+        """Why nothing can be kept: the system's error text; empty if there is no error."""
         self.last = 0
         """The number of the latest batch."""
         self.kept = 0
-        """The number of the latest batch that is as durable as `appendfsync` asks for."""
+        """The number of the latest batch that is as durable as `appendfsync` requires."""
         self.waiting = 0
-        """Bytes that wait to be kept."""
+        """The size of batches that are not kept yet."""
         self.delayed_syncs = 0
         self.changed: Callable[[], None] = lambda: None
         """Called when `kept` or `trouble` has changed."""
@@ -86,24 +86,25 @@ class Appender:
         self._pending: list[bytes] = []
         """Batches not written yet."""
         self._must_last = False
-        """Is there any among them that a loss of power must not undo?"""
+        """Must any of them survive a power failure?"""
         self._unsynced: list[bytes] = []
         """Batches written since the last sync, to be written again if the next one fails."""
         self._unsynced_bytes = 0
         self._synced_size = 0
         self._is_settled = True
-        """Would the rename of the file survive a loss of power?"""
+        """Would the rename of the file survive a power failure?"""
         self.group: Group | None = None
         """The group that the journal's thread is writing."""
         self._idle = Event(self._tasks)
-        """Set when it has been written."""
+        """Set when the group has been written."""
         self._working: list[Scope] = []
         """Scopes around waits for threads; cancelled to stop waiting."""
         self._busy: list[float] = []
-        """When each operation under way began: a write and a sync may run at once."""
+        """When each running operation began: a write and a sync may run at the same time."""
 
     def use(self, file: JournalFile, pending: list[bytes]) -> None:
-        """Append to this file from now on. All batches but the pending ones are in it, synced."""
+        """Append to this file from now on. It must have all batches but the pending ones,
+        synced."""
         self.file = file
         self._synced_size = file.size
         self._unsynced = []
@@ -112,7 +113,7 @@ class Appender:
         self._must_last = bool(pending)
 
     def drop(self) -> None:
-        """There is no file any more: give up what could not be written."""
+        """Stop using a file, and drop the batches that could not be written."""
         if self.trouble:
             self._log.warning("the journal ends without what could not be written")
         self.file = None
@@ -132,22 +133,21 @@ class Appender:
 
     @property
     def is_busy(self) -> bool:
-        """Is an operation under way?"""
+        """Is an operation running?"""
         return self.syncing.locked() or bool(self._busy)
 
     @property
     def held(self) -> int:
-        """Bytes in memory: not written yet, or kept in case a sync fails."""
+        """The bytes in memory: batches not written yet, and those kept in case a sync fails."""
         return self.waiting + self._unsynced_bytes
 
     @property
     def must_sync(self) -> bool:
-        """Is so much unsynced, and kept to be written again if need be, that a sync must come
-        first?"""
+        """Is so much unsynced, and kept in memory, that a sync must precede further batches?"""
         return self.exceeds(self._unsynced_bytes, self._state.knobs.unsynced_bytes)
 
     def exceeds(self, size: int, most: int) -> bool:
-        """Is it more than this, or than there is room for where there is little memory?"""
+        """Is the size greater than `most`, or than the limit for little memory?"""
         if size <= LEAST and size <= most:
             return False
         state = self._state
@@ -157,7 +157,7 @@ class Appender:
     # Without waiting.
 
     def add(self, data: bytes, *, must_last: bool = True) -> None:
-        """The next batch. Without `must_last` it is for a start after a kill only."""
+        """Append the next batch. Without `must_last`, it need not survive a power failure."""
         self.last += 1
         if self.file is None:
             self.kept = self.last
@@ -169,8 +169,8 @@ class Appender:
                 self.write_on(QUICK_S)
 
     def write_on(self, wait_s: float = 0.0) -> None:
-        """Let the thread write what is pending, unless it is writing or must not; wait so long for
-        it, if it does not sync."""
+        """Have the thread write the pending batches, unless it is writing or must not. Wait up to
+        `wait_s` for a write without sync."""
         file = self.file
         if (
             file is None
@@ -195,7 +195,7 @@ class Appender:
         )
 
     def _written(self, group: Group, error: OSError | None) -> None:
-        """The thread has written the group, or failed to."""
+        """The thread has written the group, or has failed."""
         if group is not self.group:
             return
         self.group = None
@@ -228,7 +228,7 @@ class Appender:
         self._unsynced_bytes = 0
 
     def fail(self, error: OSError) -> None:
-        """Nothing can be kept until this is mended."""
+        """Set `trouble`: nothing can be kept until it is resolved."""
         if self.file is None:
             return
         reason = error.strerror or str(error)
@@ -244,7 +244,7 @@ class Appender:
         self.changed()
 
     def keep(self, number: int) -> None:
-        """Everything up to this batch is durable."""
+        """Mark everything up to this batch as durable."""
         self.kept = max(self.kept, number)
         self.waiting = sum(map(len, self._pending)) if self._pending else 0
         self.changed()
@@ -254,7 +254,7 @@ class Appender:
     async def in_thread(
         self, act: Callable[[*Ts], T], *args: *Ts, sync: Callable[[], object] | None = None
     ) -> T:
-        """Run `act` in a thread, and `sync`; `watch` reports trouble if it takes too long."""
+        """Run `act`, then `sync`, in a thread. `watch` sets `trouble` if it takes too long."""
         started = self._tasks.time()
         self._busy.append(started)
         with self._tasks.scope() as scope:
@@ -267,19 +267,19 @@ class Appender:
         raise OSError(0, STALLED)
 
     async def finish_group(self) -> None:
-        """With `writing` held: wait for the end of the group that is being written."""
+        """Wait for the end of the group that is being written. The caller must hold `writing`."""
         while self.group is not None:
             self._idle = Event(self._tasks)
             await self._idle.wait()
 
     async def sync_if_needed(self) -> None:
-        """With everysec, sync what was written up to now; more may be written meanwhile."""
+        """Sync what has been written so far, for everysec. More may be written meanwhile."""
         file = self.file
         if file is None or not self._unsynced or self.trouble:
             return
         async with self.syncing:
             if file is not self.file or not self._unsynced:
-                return  # a flush was first, and may have been the last before the file is closed
+                return  # a flush was first; it may be the last one before the file is closed
             batches, size = self._unsynced, file.size
             count = len(batches)
             started = self._tasks.time()
@@ -290,7 +290,8 @@ class Appender:
                     self.fail(error)
                 return
             self.delayed_syncs += self._tasks.time() - started > LONG_SYNC_S
-            # If `appendfsync` has changed since, more may be synced, and `_unsynced` another list.
+            # If `appendfsync` has changed meanwhile, more may be synced, and `_unsynced` may be
+            # another list.
             del batches[:count]
             self._synced_size = max(self._synced_size, size)
             was_much = self.must_sync
@@ -299,7 +300,7 @@ class Appender:
                 self.changed()
 
     async def flush(self) -> bool:
-        """Write and sync everything, if that can be done."""
+        """Write and sync everything. Returns False if that fails."""
         async with self.writing, self.syncing:
             await self.finish_group()
             file = self.file
@@ -320,7 +321,7 @@ class Appender:
                     self._pending = group + self._pending
                     self.fail(error if isinstance(error, OSError) else OSError(0, STALLED))
                 if isinstance(error, Cancelled):
-                    # The thread still writes to the file, so nothing else may.
+                    # The thread still writes to the file, so nothing else must write.
                     raise
                 return False
             self._note_synced(file.size)
@@ -338,7 +339,8 @@ class Appender:
         write(file, group)
 
     async def settle(self) -> bool:
-        """The file has replaced another: make the rename durable before relying on it."""
+        """Make the rename of the file durable, after it has replaced another one. Returns False if
+        that fails."""
         self._is_settled = False
         try:
             await self._settle()
@@ -350,7 +352,7 @@ class Appender:
         return True
 
     async def watch(self) -> None:
-        """Report a disk that does not answer as trouble, until it does."""
+        """Set `trouble` while the disk does not answer; never returns."""
         while True:
             await self._tasks.sleep(STALL_S / 10)
             if not self._busy:
@@ -368,9 +370,9 @@ class Appender:
 
 
 def write(file: JournalFile, group: list[bytes]) -> None:
-    """In a thread, or while the disk is quick in the loop: write."""
+    """Write a group. Runs in a thread, or in the loop while the disk is quick."""
     file.append(group[0] if len(group) == 1 else b"".join(group))
 
 
 def nothing() -> None:
-    """In a thread: nothing but the sync that follows."""
+    """Does nothing, for a sync without a write."""

@@ -1,7 +1,8 @@
-"""A file descriptor that several threads use: it is closed when the last of them is done with it.
+"""A file descriptor that several threads use: it is closed when the last of them has finished with
+it.
 
-A system call that has its number, but has not begun, would otherwise work on whatever file gets
-that number next.
+Otherwise, a system call that has the number but has not begun would operate on the next file with
+that number.
 """
 
 import errno
@@ -13,7 +14,8 @@ import attrs
 
 @attrs.define(eq=False)
 class Descriptor:
-    """Entering it gives the number, valid until the exit; OSError (EBADF) after `close`."""
+    """A context manager that returns the number, which is valid until the exit. Raises OSError
+    (EBADF) after `close`."""
 
     _number: int
     _users: int = 0
@@ -35,7 +37,7 @@ class Descriptor:
             os.close(self._number)
 
     def close(self) -> None:
-        """Let nobody enter it any more, and close it as soon as nobody is inside."""
+        """Prevent further entries, and close the descriptor when no thread uses it."""
         with self._lock:
             is_last = not (self._is_closed or self._users)
             self._is_closed = True

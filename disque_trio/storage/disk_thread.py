@@ -1,15 +1,15 @@
-"""The threads of a journal: its own, which writes one group of batches after another to the disk,
-and Trio's for all else.
+"""The threads of a journal: its own, which writes groups of batches to the disk, and Trio's for all
+other operations.
 
-A write for which the loop would wait is done by the loop itself, while the disk is quick: a thread
-costs 20 us for each, and the write takes half a microsecond. While anything else is under way, and
-for some time after the disk was slow, the journal's thread writes, so that a disk that hangs does
-not stop the node (decision 160).
+The loop itself makes a write for which it would wait, while the disk is quick: a thread costs 20 us
+per write, and the write takes half a microsecond. While another operation is running, and for
+`CAREFUL_S` after the disk was slow, the journal's thread writes, so that a hanging disk does not
+block the node (decision 160).
 
-One thread of Trio's for each group would work, but costs some 100 us of two processors. The
-journal's own lives as long as the journal, takes its work from a queue, and leaves the outcome in
-another queue. There the loop waits for it, or reads it at its next turn, for which it is woken
-through the event loop's poller. So a batch costs two thread switches.
+One of Trio's threads per group would also work, but costs about 100 us of two cores. The journal's
+own thread lives as long as the journal, takes its work from a queue, and puts the outcome into
+another queue. The loop waits for it there, or reads it in its next turn, for which the event loop's
+poller wakes it. So a batch costs two thread switches.
 """
 
 import errno
@@ -29,23 +29,23 @@ from outcome import Outcome
 Then = Callable[[OSError | None], None]
 Sync = Callable[[], object] | None
 Work = tuple[Callable[..., object], tuple[Any, ...], Sync, Then]
-"""What to do, with which arguments, how to sync that, and what to call in the loop with the
+"""A function, its arguments, a function that syncs, and the callback for the loop with the
 outcome."""
 Done = tuple[Callable[[Any], None], Any]
-"""What is to be called, and the outcome."""
+"""A callback and the outcome."""
 
 SLOW_WRITE_S: Final = 0.005
-"""A write by the loop takes a thousandth of that, unless the disk is busy or the process waits for
-a processor. Two writes in a row that take longer count as a slow disk."""
+"""A write by the loop takes a thousandth of this, unless the disk is busy or the process waits for
+a core. Two consecutive writes that take longer count as a slow disk."""
 SLOW_S: Final = 0.25
-"""Anything else, such as a sync, takes some milliseconds. One that takes longer than this counts as
-a slow disk, and so does one write."""
+"""Any other operation, such as a sync, takes some milliseconds. One operation or write that takes
+longer than this counts as a slow disk."""
 CAREFUL_S: Final = 10.0
-"""For so long after something was slow the loop does not write."""
+"""How long the loop does not write after a slow operation."""
 
 
 class OwnThread:
-    """The `DiskThread` of a process. Its thread starts with the first piece of work."""
+    """The `DiskThread` of a process. Its thread starts with the first work."""
 
     def __init__(self) -> None:
         self.wake: Callable[[], None] = lambda: None
@@ -55,11 +55,11 @@ class OwnThread:
         self._done: SimpleQueue[Done] = SimpleQueue()
         self._done_beside: SimpleQueue[Done] = SimpleQueue()
         self._is_awaited = False
-        """Does the loop wait, so that it need not be woken?"""
+        """Does the loop wait for the outcome, so that it need not be woken?"""
         self._was_late = False
         """Did the last write by the loop take more than `SLOW_WRITE_S`?"""
         self._careful_until = -math.inf
-        """Until then only the thread writes."""
+        """The time until which only the thread writes."""
 
     def start(
         self,
@@ -70,9 +70,9 @@ class OwnThread:
         sync: Sync = None,
         wait_s: float = 0.0,
     ) -> None:
-        """Do it in the thread, and sync. `collect` calls `then`, with the OSError if there was one,
-        or this does, if it ends soon. If the disk is quick, and nothing is under way, do it at
-        once."""
+        """Run `act`, then `sync`, in the thread. `then` is called with the OSError, or None: by
+        `collect`, or by this call if the work ends within `wait_s`. With `wait_s`, if the disk is
+        quick and nothing is running, the work is done here, in the loop."""
         if wait_s and not self.pending and (began := monotonic()) >= self._careful_until:
             error = _tried(act, args, sync)
             took = self._look_at(began, SLOW_WRITE_S if self._was_late else SLOW_S)
@@ -89,8 +89,8 @@ class OwnThread:
             self._wait(wait_s)
 
     def _started(self) -> "SimpleQueue[Work | None] | None":
-        """Start the thread: the queue that it takes its work from. None while the system grants no
-        thread, for want of memory as a rule: then the loop does the work and waits for the disk."""
+        """Start the thread, and return the queue of its work. None if the system grants no thread,
+        usually for lack of memory; then the loop does the work and waits for the disk."""
         work: SimpleQueue[Work | None] = SimpleQueue()
         # A daemon: a disk that never answers does not keep the process alive.
         thread = threading.Thread(
@@ -111,7 +111,7 @@ class OwnThread:
         *,
         sync: Sync = None,
     ) -> None:
-        """Do it in another thread, and sync. `collect` calls `then`."""
+        """Run `act`, then `sync`, in another thread. `collect` calls `then` with the outcome."""
         self.pending += 1
         did = partial(self._did_beside, then, monotonic())
         do = partial(_do, act, args, sync)
@@ -128,15 +128,15 @@ class OwnThread:
         self.wake()
 
     def _look_at(self, began: float, most: float) -> float:
-        """Something that began then has ended: the disk is slow if that took longer than `most`.
-        Seconds that it took."""
+        """An operation that began at `began` has ended: if it took longer than `most` seconds, the
+        disk counts as slow. Returns its duration in seconds."""
         now = monotonic()
         if now - began > most:
             self._careful_until = now + CAREFUL_S
         return now - began
 
     def collect(self) -> None:
-        """In the loop: call `then` for what has finished."""
+        """Call the callbacks of finished work, in the loop."""
         for done in self._done, self._done_beside:
             while not done.empty():
                 then, result = done.get()
@@ -144,13 +144,13 @@ class OwnThread:
                 then(result)
 
     def _wait(self, seconds: float) -> None:
-        """In the loop, which stands still meanwhile: wait until something has finished, or so long,
-        and `collect`."""
+        """Block the loop until some work has finished, at most `seconds`, and call its callback."""
         self._is_awaited = True
         try:
             then, error = self._done.get(timeout=seconds)
         except Empty:
-            # What finishes from now on wakes the loop; what has finished meanwhile did not.
+            # Work that finishes from now on wakes the loop; work that has finished meanwhile did
+            # not.
             self._is_awaited = False
             self.collect()
         else:
@@ -159,8 +159,8 @@ class OwnThread:
             then(error)
 
     def abandon(self) -> None:
-        """Forget what is under way, and do what comes next in a new thread. The old thread ends
-        now, or, if it hangs, when its disk answers."""
+        """Drop the running work, and do further work in a new thread. The old thread ends now or,
+        if it hangs, when its disk answers."""
         if self._work is not None:
             self._work.put(None)
             self._work = None
@@ -173,12 +173,12 @@ class OwnThread:
             done.put((then, error))
             if not self._is_awaited:
                 self.wake()
-            # Else the written bytes would stay in memory until the next piece comes.
+            # Otherwise the written bytes would stay in memory until the next work arrives.
             del piece, act, args, sync, then, error
 
 
 def _do(act: Callable[..., object], args: tuple[Any, ...], sync: Sync) -> object:
-    """Do it, and sync; what it returned."""
+    """Run `act`, then `sync`. Returns the result of `act`."""
     result = act(*args)
     if sync is not None:
         sync()
@@ -186,7 +186,7 @@ def _do(act: Callable[..., object], args: tuple[Any, ...], sync: Sync) -> object
 
 
 def _tried(act: Callable[..., object], args: tuple[Any, ...], sync: Sync) -> OSError | None:
-    """Do it; what it has met."""
+    """Run `act`, then `sync`. Returns the error, or None."""
     try:
         _do(act, args, sync)
     except OSError as met:
@@ -197,5 +197,5 @@ def _tried(act: Callable[..., object], args: tuple[Any, ...], sync: Sync) -> OSE
 
 
 def out_of_memory() -> OSError:
-    """What a MemoryError is to those who expect a disk's errors."""
+    """The OSError that replaces a MemoryError, for callers that handle only errors of the disk."""
     return OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))

@@ -1,4 +1,4 @@
-"""The journal of a node: records go to its file, and the file is rewritten when it has grown.
+"""The journal of a node: records are appended to its file, which is rewritten when it has grown.
 
 `append` makes the bytes durable, `rewriter` makes a new file, `load` reads one.
 """
@@ -29,13 +29,13 @@ from disque_trio.storage.tasks import Event, Tasks
 from disque_trio.wire.journal import DamagedFileError, Format, Reader, Writer, this
 
 CRON_S: Final = 1.0
-"""How often the file is synced with everysec, retried in trouble, and checked for its growth."""
+"""How often the file is synced with everysec, retried after an error, and checked for growth."""
 WHOLE_S: Final = 5.0
-"""How long until the next attempt to replace a file that was lost."""
+"""The pause before the next attempt to replace a lost file."""
 CLOSE_S: Final = 30.0
-"""How long an ending node waits for the disk."""
+"""How long a stopping node waits for the disk."""
 QUIET_S: Final = 10.0
-"""How long after one warning of an unreadable body no other follows."""
+"""The shortest time between two warnings of unreadable bodies."""
 
 
 class Journal:
@@ -45,7 +45,7 @@ class Journal:
         self.tasks = tasks = Tasks()
         """All tasks of the node."""
         self.end = Appender(store, state, log, tasks)
-        """The end of the file: what is kept, and what keeps it from being written."""
+        """The appender to the file: the kept batches, and the error that prevents writing."""
         self.rewriter = Rewriter(store, state, self.end, log, tasks, self._use)
         self.loading = Loading(tasks)
         self._store = store
@@ -57,20 +57,21 @@ class Journal:
         self._is_stopping = False
         self._warn_at = 0.0
         self._loss = ""
-        """What another process has done to the file, until there is a new one."""
+        """What another process has done to the file (`DiskFile.loss`), until there is a new one."""
         self._whole_at = 0.0
-        """No attempt to replace a lost file before this moment."""
+        """The earliest time of the next attempt to replace a lost file."""
 
     @property
     def rewrite(self) -> Rewrite | None:
-        """The rewrite that is under way."""
+        """The running rewrite."""
         return self.rewriter.current
 
     @property
     def is_full(self) -> bool:
-        """Does so much wait for the disk that no further requests should be served?
+        """Does so much wait for the disk that no further requests that write should be served?
 
-        In trouble they are served, since writes are refused and clients must be told so.
+        After an error they are served, because writes are refused, and clients must receive the
+        error.
         """
         end, rewrite = self.end, self.rewrite
         if end.trouble:
@@ -80,16 +81,16 @@ class Journal:
 
     @property
     def is_busy(self) -> bool:
-        """Are there tasks of the journal that should go on at once?"""
+        """Are there tasks of the journal that should continue at once?"""
         return self.rewrite is not None or self.end.writing.locked()
 
     def abandon(self) -> None:
-        """The node has ended: write nothing any more."""
+        """The node has ended: write nothing further."""
         self.end.file = None
         self.thread.abandon()
 
     def record(self, records: Sequence[Record]) -> None:
-        """The next batch of records."""
+        """Append the next batch of records."""
         rewrite, end = self.rewrite, self.end
         if rewrite is None:
             has_file = end.file is not None
@@ -107,8 +108,8 @@ class Journal:
         end.add(b"".join(map(writer.seal, drafts)), must_last=not are_dequeuings(records))
 
     def _bytes(self, encode: Callable[[Record], bytes], records: Sequence[Record]) -> list[bytes]:
-        """The encoded records. One whose spilled body cannot be read is left out: earlier records
-        of its job have the body, and stay true."""
+        """The encoded records. Omits a record whose spilled body cannot be read: earlier records of
+        its job have the body, and stay valid."""
         try:
             return list(map(encode, records))
         except OSError:
@@ -129,7 +130,7 @@ class Journal:
             return b""
 
     def weigh(self) -> None:
-        """Account for the memory that the journal holds."""
+        """Account for the memory of the journal."""
         rewrite = self.rewrite
         held = self.end.held if rewrite is None else self.end.held + rewrite.unwritten
         self._state.facts.traffic.journal = held
@@ -137,12 +138,13 @@ class Journal:
     # Loading.
 
     def must_load(self) -> bool:
-        """Must a file be loaded at start?"""
+        """Must a file be loaded at the start?"""
         config = self._state.config
         return config.appendonly or config.aof_enqueue_jobs_once
 
     async def load(self, take: Callable[[list[Record]], None]) -> None:
-        """Read the file, and append to it if `appendonly` says so. JournalError if that fails."""
+        """Read the file, and append to it from now on if `appendonly` is set. Raises
+        JournalError."""
         config, store = self._state.config, self._store
         self.loading.begin(self._state.wall // 1000, 0)
         if not config.appendonly and not await self.tasks.on(store.thread, store.exists):
@@ -180,10 +182,10 @@ class Journal:
         *,
         was_stopped: bool,
     ) -> list[bytes]:
-        """Write down what the next start must know of this one, and have this one rely on the
-        queues in the file if they are complete: with STOPPED at its end, or because the process
-        alone has died since each job that left a queue had a record. If it cannot be written, this
-        start does not rely on them either, and it is returned, to be written first."""
+        """Write notes about this start to the file. This start relies on the queues in the file if
+        they are complete: if it ends with STOPPED, or if only the process has died while each job
+        that left a queue had a record. If the notes cannot be written, this start does not rely on
+        the queues, and the notes are returned, to be written first."""
         state, boot = self._state, self._store.boot()
         note = state.queues_note
         first = first_notes(state.config, boot) if state.config.appendonly else []
@@ -213,8 +215,8 @@ class Journal:
         return []
 
     async def mend_format(self) -> None:
-        """Rewrite the loaded file if its format is not that of `aof-format`. JournalError if that
-        has no place for its jobs."""
+        """Rewrite the loaded file if its format is not that of `aof-format`. Raises JournalError if
+        that format has no room for the extensions of its jobs."""
         if self.end.file is not None and self._writer.format is not self.rewriter.format():
             if has_no_place(self._state, self._state.config):
                 raise JournalError(
@@ -254,7 +256,7 @@ class Journal:
     # Running.
 
     def start(self) -> None:
-        """Write, sync and rewrite from now on."""
+        """Begin to write, sync and rewrite."""
         self.end.write_on()
         self.tasks.start(self.end.watch())
         self.tasks.start(self._run())
@@ -287,17 +289,18 @@ class Journal:
         try:
             loss = await end.in_thread(file.loss)
         except OSError as error:
-            if file is end.file:  # else a rewrite has closed it meanwhile
+            if file is end.file:  # otherwise a rewrite has closed it meanwhile
                 end.fail(error)
             return False
-        # A rewrite that hands over replaces it as well.
+        # A rewrite that is finishing replaces the file as well.
         if file is end.file and not end.writing.locked():
             self._loss = loss
         return bool(self._loss)
 
     async def _make_whole(self) -> None:
-        """The next start would miss confirmed jobs: refuse writes until a new file has everything.
-        A foreign file in the journal's place is kept under another name."""
+        """Replace a lost file, without which the next start would lack confirmed jobs: refuse
+        writes until a new file has everything. A foreign file in its place is kept under another
+        name."""
         if self.rewrite is not None:
             return
         reason = f"{self._store.name} was {self._loss} by another process, and is being rewritten"
@@ -322,8 +325,8 @@ class Journal:
         return self.rewrite is None or not config.no_appendfsync_on_rewrite
 
     def stop(self) -> None:
-        """Keep no more records: write what there is, and close. From now on jobs leave their queues
-        without one."""
+        """Stop keeping records: write the pending ones, and close. From now on, jobs leave their
+        queues without a record."""
         if self.rewrite is not None:
             self.rewrite.is_cancelled = True
         if not self._is_stopping:
@@ -333,7 +336,7 @@ class Journal:
             self.tasks.start(self._stop())
 
     async def _stop(self) -> None:
-        """Failures do not matter: the file is not wanted any more."""
+        """Errors do not matter, because the file is no longer needed."""
         with self.tasks.move_on_after(STALL_S):
             while self.rewrite is not None:
                 await self.tasks.sleep(CRON_S / 10)
@@ -346,14 +349,14 @@ class Journal:
             self.tasks.start(self._let_go(file))
 
     async def _let_go(self, file: JournalFile) -> None:
-        """Its content is synced or given up, so an error on closing does not matter."""
+        """The content is synced or dropped, so an error on closing does not matter."""
         with contextlib.suppress(OSError):
             await self.tasks.on(self._store.thread, file.close)
 
     async def close(self, *, has_queues: bool = False) -> None:
-        """The node ends: write and sync what there is, unless the disk does not answer.
+        """The node stops: write and sync the pending records, unless the disk does not answer.
 
-        `has_queues`: the file has the queues too, and nothing changes any more.
+        `has_queues`: the file has the queues too, and there are no further changes.
         """
         if has_queues:
             self.record([STOPPED])
@@ -362,7 +365,7 @@ class Journal:
                 await self.end.flush()
                 await self._let_go(self.end.file)
             elif self._state.config.appendonly:
-                # Its first version is not complete yet.
+                # The first version of the file is not complete yet.
                 await self.rewriter.write_whole()
         if scope.was_cut:
             self._log.warning("the disk does not answer: the journal is left as it is")
@@ -370,7 +373,7 @@ class Journal:
     # Rewriting.
 
     async def start_rewrite(self, *, stays: bool) -> str | None:
-        """Begin to rewrite the file in the background; an error text if that fails.
+        """Begin to rewrite the file in the background. Returns an error text, or None.
 
         `stays`: the new file is the journal from then on.
         """
@@ -391,7 +394,8 @@ class Journal:
                 await self.start_rewrite(stays=True)
             return
         if self._state.memory.is_refused:
-            # A rewrite holds the batches that come meanwhile, and its threads need room.
+            # A rewrite keeps the batches that arrive meanwhile in memory, and its threads need
+            # memory.
             return
         percent = config.auto_aof_rewrite_percentage
         has_grown = file.size * 100 // max(self._base_size, 1) - 100 >= percent
@@ -400,7 +404,7 @@ class Journal:
             await self.start_rewrite(stays=True)
 
     def vitals(self) -> JournalVitals:
-        """For INFO."""
+        """The state of the journal, for INFO."""
         end, rewrite = self.end, self.rewrite
         now = self.tasks.time()
         state = "off"

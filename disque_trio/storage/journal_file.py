@@ -1,4 +1,4 @@
-"""The journal on disk: a locked file, appended to, and replaced as a whole by a rewrite.
+"""The journal on disk: a locked file, to which records are appended, and which a rewrite replaces.
 
 The lock is on the file itself, and a new version is locked before it is renamed over the old one:
 a process that opens the file always finds a complete and locked one.
@@ -31,7 +31,8 @@ class DiskFile:
         self.size = self._end = os.fstat(number).st_size
 
     def is_current(self) -> bool:
-        """Is it the file at its path? It may have been renamed over between open and lock."""
+        """Is this the file at its path? Another file may have been renamed over it between open and
+        lock."""
         try:
             with self._descriptor as descriptor:
                 return os.path.samestat(os.fstat(descriptor), os.stat(self.path))
@@ -39,7 +40,7 @@ class DiskFile:
             return False
 
     def read(self, offset: int, count: int) -> bytes:
-        """Up to so many bytes; none at the end."""
+        """Up to `count` bytes at `offset`; empty at the end."""
         with self._descriptor as descriptor:
             return os.pread(descriptor, count, offset)
 
@@ -60,22 +61,24 @@ class DiskFile:
         self._end = max(at, end)
 
     def sync(self) -> None:
-        """Return once everything is on the disk."""
+        """Sync the file's data."""
         with self._descriptor as descriptor:
             system.sync_data(descriptor)
 
     def rewind(self, size: int) -> None:
-        """Overwrite from here on with the same bytes: a crash meanwhile loses nothing."""
+        """Set the offset of the next write. The caller overwrites the same bytes, so a crash
+        meanwhile loses nothing."""
         self.size = size
 
     def cut(self, size: int) -> None:
-        """Keep so many bytes from the start."""
+        """Truncate the file to `size` bytes."""
         with self._descriptor as descriptor:
             os.ftruncate(descriptor, size)
         self.size = self._end = size
 
     def loss(self) -> str:
-        """What another process has done to it: `removed`, `replaced`, `truncated`; or empty."""
+        """What another process has done to the file: `removed`, `replaced` or `truncated`; empty if
+        nothing."""
         size = self.size
         with self._descriptor as descriptor:
             mine = os.fstat(descriptor)
@@ -88,7 +91,7 @@ class DiskFile:
         return "truncated" if mine.st_size < size else ""
 
     def close(self) -> None:
-        """Close it, which releases the lock, once no thread is in one of the other methods."""
+        """Close the file, which releases the lock, once no thread runs another method."""
         self._descriptor.close()
 
 
@@ -96,11 +99,11 @@ class JournalDisk:
     """The `JournalStore` on disk."""
 
     def __init__(self, path: str) -> None:
-        # Absolute: CONFIG SET dir must not move the node away from its jobs. A symbolic link stays
-        # one: a rewrite replaces what it points to.
+        # Absolute: CONFIG SET dir must not move the node away from its jobs. A symbolic link is
+        # preserved: a rewrite replaces its target.
         self.path = os.path.realpath(path)
         self.name = self.path
-        """Absolute, since errors are read far from the node's directory."""
+        """Absolute, because errors are read outside the node's directory."""
         self._new_path = f"{self.path}.new"
         self.thread = OwnThread()
 
@@ -109,9 +112,9 @@ class JournalDisk:
         return os.path.exists(self.path)
 
     def open(self) -> DiskFile:
-        """The journal, created if it does not exist; or a `JournalError`.
+        """Open the journal, created if it does not exist. Raises JournalError.
 
-        Removes the file of a rewrite that never ended, which may be as large.
+        Removes the file of an incomplete rewrite, which may be as large.
         """
         try:
             while True:
@@ -132,21 +135,22 @@ class JournalDisk:
             raise JournalError(f"cannot open {self.path}: {error.strerror}") from None
 
     def begin(self) -> DiskFile:
-        """An empty, locked file beside it; one that was given up is removed."""
+        """Create an empty, locked file beside the journal. Removes that of an abandoned rewrite."""
         self._remove_new()
         return DiskFile(self._new_path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
     def replace(self, new: JournalFile) -> None:
-        """Rename it over the journal."""
+        """Rename the new file over the journal."""
         assert isinstance(new, DiskFile)
         if not new.is_current():
-            # A rewrite that was given up has gone on since, and its file has this name.
+            # An abandoned rewrite has continued, and its file has this name.
             raise OSError(errno.ESTALE, "another file has taken the place of the new journal")
         os.rename(self._new_path, self.path)
         new.path = self.path
 
     def set_aside(self) -> None:
-        """Rename the file that has taken its place to `.found`, unless a node has it open."""
+        """Rename the foreign file in the journal's place to `.found`. Raises JournalError if a node
+        has it open."""
         try:
             found = DiskFile(self.path, os.O_RDWR)
         except BlockingIOError:
@@ -161,7 +165,7 @@ class JournalDisk:
         system.sync_directory(os.path.dirname(self.path))
 
     def discard(self, new: JournalFile) -> None:
-        """Remove it."""
+        """Remove and close a new file."""
         with contextlib.suppress(OSError):
             self._remove_new()
         new.close()
@@ -175,5 +179,5 @@ class JournalDisk:
         return int.from_bytes(os.urandom(4), "little")
 
     def boot(self) -> str:
-        """What Linux draws as it starts."""
+        """The boot ID of Linux."""
         return system.boot_id()

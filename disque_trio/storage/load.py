@@ -1,4 +1,5 @@
-"""Loading: reads the journal at start, in portions, so that clients can be told to wait."""
+"""Loading: reads the journal at the start, in portions, so that clients receive LOADING
+meanwhile."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -12,7 +13,7 @@ from disque_trio.terminal.counting import counted
 from disque_trio.wire.journal import DamagedFileError, NewerFileError, Reader
 
 PORTION: Final = 64 << 10
-"""Bytes that are read at a time; their jobs take some milliseconds."""
+"""How many bytes are read at a time; their jobs take some milliseconds."""
 TELL_EVERY_S: Final = 5.0
 
 
@@ -22,18 +23,18 @@ class Loading:
 
     tasks: Tasks
     since: int = 0
-    """Unix time of its start; 0 while nothing is loaded."""
+    """Unix time of the start; 0 while nothing is being loaded."""
     started: float = 0.0
     total: int = 0
     loaded: int = 0
 
     def begin(self, since: int, total: int) -> None:
-        """So many bytes are to be read."""
+        """Begin to load `total` bytes at the Unix time `since`."""
         self.since, self.total, self.loaded = since, total, 0
         self.started = self.tasks.time()
 
     def shown(self, now: float) -> dict[str, Any]:
-        """For INFO, as fields of `JournalVitals`."""
+        """The progress for INFO, as fields of `JournalVitals`."""
         left = (now - self.started) * (self.total - self.loaded) / max(self.loaded, 1)
         return {
             "loading_since": self.since,
@@ -52,9 +53,10 @@ async def load(
     *,
     may_cut: bool,
 ) -> Reader:
-    """Read the whole file, and give its records to `take`.
+    """Read the whole file, and pass its records to `take`.
 
-    An incomplete record at the end is cut off if `may_cut`. JournalError for any other damage.
+    With `may_cut`, truncates an incomplete record at the end. Raises JournalError for any other
+    damage.
     """
     tasks, reader = loading.tasks, Reader()
     tell_at = tasks.time() + TELL_EVERY_S

@@ -1,8 +1,8 @@
-"""nodes.conf on disk: read at start, replaced at every change, locked while the node runs.
+"""nodes.conf on disk: read at the start, replaced at every change, locked while the node runs.
 
-The lock is the original's, on the file itself, so that a node of either kind excludes the other.
-A new version is written beside the old one, locked, and renamed over it: a process that opens the
-file always finds a complete and locked one.
+The lock is the same as the original's, on the file itself, so that nodes of either kind exclude
+each other. A new version is written beside the old one, locked, and renamed over it: a process that
+opens the file always finds a complete and locked one.
 """
 
 import contextlib
@@ -24,22 +24,22 @@ from disque_trio.system import FILE_MODE, sync_directory, tighten
 
 
 class NodesConfError(Exception):
-    """The node cannot start with this file: why, and what to do about it."""
+    """The node cannot start with this file: the reason, and advice."""
 
 
 class NodesConf:
     """The `NodesStore` on disk."""
 
     def __init__(self, path: str) -> None:
-        # Absolute: CONFIG SET dir must not move the node away from its identity. A symbolic link
-        # stays one.
+        # Absolute: CONFIG SET dir must not move the node away from its identity. A symbolic link is
+        # preserved.
         self.path = os.path.realpath(path)
         self.thread = OwnThread()
         self.names: list[HostName] = []
         self.limits: list[tuple[bytes, Setting]] = []
-        """The names of hosts, and the limits of queues, in what was loaded."""
+        """The host names (`names`) and the limits of queues in the loaded file."""
         self._locked: int | None = _open_locked(self.path)
-        """The descriptor of the file, which has the lock; None once this has been closed."""
+        """The descriptor of the locked file; None after `close`."""
         self._swapping = threading.Lock()
 
     def load(self) -> tuple[Peer, list[Peer]] | None:
@@ -57,8 +57,8 @@ class NodesConf:
             ) from None
 
     def save(self, text: bytes) -> None:
-        """Replace the file. A crash leaves the old version or the new one; once this has returned,
-        the new one."""
+        """Replace the file atomically and durably: a crash leaves the old version or the new one;
+        after this has returned, the new one. Raises OSError."""
         new = f"{self.path}.new"
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
         try:
@@ -87,7 +87,7 @@ class NodesConf:
 
 
 class NoNodesConf:
-    """The `NodesStore` of a node that will not be started again."""
+    """The `NodesStore` of a node that is never restarted."""
 
     def __init__(self) -> None:
         self.thread = OwnThread()
@@ -95,7 +95,7 @@ class NoNodesConf:
         self.limits: list[tuple[bytes, Setting]] = []
 
     def save(self, text: bytes) -> None:
-        """Forget it."""
+        """Save nothing."""
 
 
 def _open_locked(path: str) -> int:
@@ -117,7 +117,7 @@ def _open_locked(path: str) -> int:
         except OSError as error:
             os.close(descriptor)
             raise NodesConfError(_refusal(path, error)) from None
-        # Renamed over between open and lock: take the new one.
+        # The file was replaced between open and lock: open the new one.
         os.close(descriptor)
 
 

@@ -1,4 +1,4 @@
-"""Restores a node's jobs from its journal, before it connects to its peers."""
+"""Restores a node's jobs from its journal, before the node connects to its peers."""
 
 from disque_trio.ports import Clock, Host, JournalError, Log
 from disque_trio.statemachine.machine import Machine
@@ -15,9 +15,9 @@ async def restore(
     log: Log,
     spiller: Spiller | None = None,
 ) -> str:
-    """Load the journal into the machine. Returns why that failed; empty if it did not.
+    """Load the journal into the machine. Returns an error text; empty if there is none.
 
-    Bodies for which there is no memory are spilled as soon as they have been read.
+    Spills bodies for which there is no memory as soon as they have been read.
     """
 
     def take(records: list[Record]) -> None:
@@ -49,7 +49,7 @@ async def restore(
 
 
 def _turn_off_once(machine: Machine, host: Host, log: Log) -> None:
-    """`aof-enqueue-jobs-once` has had its effect: turn it off in the configuration file."""
+    """Turn off `aof-enqueue-jobs-once` in the configuration file, after it has had its effect."""
     error = host.rewrite_config(machine.state.config)
     if error is not None:
         log.warning(

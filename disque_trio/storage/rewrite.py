@@ -1,8 +1,8 @@
-"""A rewrite: a new journal with the jobs that exist, while the node goes on.
+"""A rewrite: writes a new journal with the current jobs, while the node continues.
 
-The jobs are written in small portions, each as it is at that moment, and the records of batches in
-between go to the new file too, in order of time. So the last record of each job in the file is its
-state, and a portion holds up the event loop for about a millisecond.
+The jobs are written in small portions, each in its current state. The records of batches in between
+are written to the new file too, in order. So the last record of each job in the file is its state,
+and a portion blocks the event loop for about a millisecond.
 """
 
 import contextlib
@@ -22,12 +22,13 @@ from disque_trio.storage.tasks import Tasks
 from disque_trio.wire.journal import Format, Writer
 
 SYNC_EVERY: Final = 8 << 20
-"""Bytes between two syncs with `aof-rewrite-incremental-fsync`, so that the last one is short."""
+"""The number of bytes between two syncs with `aof-rewrite-incremental-fsync`, so that the last sync
+is short."""
 
 
 @contextlib.contextmanager
 def failing() -> Iterator[None]:
-    """Within it a rewrite that needs more memory than there is fails, and the node goes on."""
+    """A context in which a lack of memory raises OSError, so that only the rewrite fails."""
     try:
         yield
     except MemoryError:
@@ -38,7 +39,7 @@ class Rewrite:
     """One rewrite."""
 
     file: JournalFile
-    """Once it has been opened."""
+    """The new file, after `open`."""
 
     def __init__(
         self,
@@ -69,26 +70,26 @@ class Rewrite:
             *map(self.writer.encode_live, notes),
         ]
         self.unwritten = sum(map(len, self._chunks))
-        """Bytes not written yet."""
+        """The number of bytes not written yet."""
         self._unsynced = 0
         self._has_gap = False
-        """Was there no memory for the records of a batch?"""
+        """Was a batch dropped, because there was no memory for its records?"""
 
     async def open(self, *, may_be_new: bool) -> None:
-        """Create the file, in a thread. Raises OSError when that fails, and with `may_be_new`
-        JournalError when another node has the journal open."""
+        """Create the file, in a thread. Raises OSError and, with `may_be_new`, JournalError if
+        another node has the journal open."""
         self.file = await self._tasks.on(self._store.thread, self._open, may_be_new)
 
     def _open(self, may_be_new: bool) -> JournalFile:
         if may_be_new:
             self._store.open().close()
-        # If it has been cancelled, another rewrite may have a file of that name.
+        # After cancellation, another rewrite may have a file with this name.
         self._check()
         return self._store.begin()
 
     def follow(self, drafts: Iterable[bytes]) -> None:
-        """Add the records of a new batch, drafted by a writer of this format. Without memory for
-        them the rewrite fails, and gives back what it holds."""
+        """Add the records of a new batch, drafted by a writer of this format. If there is no memory
+        for them, the rewrite fails, and frees its memory."""
         if self._has_gap:
             return
         try:
@@ -116,12 +117,12 @@ class Rewrite:
         self._check()
 
     def end(self) -> None:
-        """Stop walking the jobs, whatever the outcome."""
+        """End the walk over the jobs, after success or failure."""
         self._jobs.end()
 
     def rest(self) -> list[bytes]:
-        """What has come since the last call or portion. Raises MemoryError if there was no memory
-        for some of that."""
+        """The data since the last call. Raises MemoryError if there was no memory for some of
+        it."""
         if self._has_gap:
             raise MemoryError
         chunks, self._chunks = self._chunks, []
@@ -129,13 +130,13 @@ class Rewrite:
         return chunks
 
     def append(self, data: bytes) -> None:
-        """In a thread: write it."""
+        """Append data to the new file. Runs in a thread."""
         self._check()
         self.file.append(data)
 
     def replace(self) -> None:
-        """In a thread, once all is synced: replace the journal by the new file, unless another one
-        may have its name by now."""
+        """Replace the journal by the new file, which must be synced. Runs in a thread. Raises
+        OSError if the rewrite is cancelled, because another file may have its name."""
         self._check()
         self._store.replace(self.file)
 
@@ -144,7 +145,7 @@ class Rewrite:
             raise OSError(errno.ECANCELED, "cancelled")
 
     def _portion(self) -> bool:
-        """Turn the next keys, results or jobs into bytes. False once there are none."""
+        """Encode the next keys, results or jobs. Returns False once there are none."""
         size = 0
         found = False
         for record in itertools.islice(self._kept, self._state.knobs.rewritten_jobs):
@@ -163,7 +164,8 @@ class Rewrite:
         return found
 
     def _encode(self, job: Job) -> bytes:
-        """OSError if the body cannot be read: the old file, which has it, must stay."""
+        """Encode a job. Raises OSError if its body cannot be read, because the old file, which has
+        the body, must stay then."""
         try:
             return self.writer.encode_live(LoadJob(journaling.stored(self._state, job)))
         except OSError as error:
@@ -173,7 +175,7 @@ class Rewrite:
             ) from None
 
     def _must_sync(self, size: int, *, is_last: bool) -> bool:
-        """Must so many more bytes be synced, with those before?"""
+        """Must the file be synced after `size` more bytes?"""
         self._unsynced += size
         is_much = self._unsynced > SYNC_EVERY
         if is_last or (is_much and self._state.config.aof_rewrite_incremental_fsync):

@@ -1,4 +1,4 @@
-"""Runs rewrites of the journal's file: one at a time, while the node goes on.
+"""Runs rewrites of the journal's file: one at a time, while the node continues.
 
 Only the portions of `rewrite` run in the event loop: files are created, written, synced, renamed
 and closed in threads.
@@ -16,7 +16,7 @@ from disque_trio.storage.tasks import Cancelled, Tasks
 from disque_trio.wire.journal import Format, Writer
 
 RETRY_S: Final = 60.0
-"""How long after a failed rewrite the next one begins by itself."""
+"""The pause before the next automatic rewrite after a failed one."""
 _LOOK_S: Final = 0.05
 """How often a task that waits for the end of a rewrite polls."""
 
@@ -39,10 +39,10 @@ class Rewriter:
         self.error = ""
         """Why the latest rewrite did not complete; empty if it did."""
         self.has_failed = False
-        """Did it fail, rather than being cancelled?"""
+        """Did the latest rewrite fail, rather than being cancelled?"""
         self.last_s = -1
         self.at = 0.0
-        """No rewrite begins by itself before this moment."""
+        """The earliest time of the next automatic rewrite."""
         self._store = store
         self._state = state
         self._end = end
@@ -57,9 +57,9 @@ class Rewriter:
         return Format(self._state.config.aof_format)
 
     async def start(self, *, stays: bool) -> str | None:
-        """Begin, and return once the new file is open; an error text if that fails.
+        """Begin a rewrite, and return once the new file is open. Returns an error text, or None.
 
-        Everything recorded from now on goes into it. `stays`: it is to be the journal.
+        The new file also has all records from now on. `stays`: it becomes the journal.
         """
         if self.current is not None:
             return "Background append only file rewriting already in progress"
@@ -85,8 +85,9 @@ class Rewriter:
         return None
 
     async def write_whole(self) -> str | None:
-        """Rewrite the file now, cancelling a rewrite under way, and append to the new one. An error
-        text if that fails or makes no progress for `STALL_S`; then all is as before."""
+        """Rewrite the file now, cancelling a running rewrite, and append to the new file. Returns
+        an error text if that fails or makes no progress for `STALL_S`, in which case nothing has
+        changed; otherwise None."""
         await self.cancel()
         error = await self.start(stays=True)
         rewrite = self.current
@@ -97,7 +98,7 @@ class Rewriter:
         return error or self.error or self._end.trouble or None
 
     async def cancel(self) -> None:
-        """Cancel the rewrite that is under way, whether or not the disk answers."""
+        """Cancel the running rewrite, even if the disk does not answer."""
         with self._tasks.move_on_after(STALL_S):
             await self._cancelled()
         if self.current is not None:
@@ -122,7 +123,7 @@ class Rewriter:
                 await rewrite.write()
                 await self._hand_over(rewrite)
             if self._giving_up.was_cut:
-                # Its thread still uses the file, so its name is not removed.
+                # The thread still uses the file, so its name is not removed.
                 error = STALLED
                 rewrite.file.close()
         except OSError as met:
@@ -145,7 +146,7 @@ class Rewriter:
         self._end.changed()
 
     async def _hand_over(self, rewrite: Rewrite) -> None:
-        """The new file is nearly complete: write the rest, and make it the journal."""
+        """Finish a nearly complete file: write the rest, and make it the journal."""
         end = self._end
         async with end.writing, end.syncing:
             await end.finish_group()

@@ -1,11 +1,11 @@
 """Bodies on disk: the `spill-directory` (docs/memory.md).
 
-Bodies are appended to segments, which are unlinked files: they vanish with the process, and two
+Bodies are appended to segments, which are unlinked files: they disappear with the process, and two
 nodes may share a directory. Nothing here is durable; durability is the journal's task. A body
-refers to its segment, and a segment's file is closed, which frees its space, when nothing refers to
-it any more: no job, no message and no unsent reply.
+refers to its segment. A segment's file is closed, which frees its space, with the last reference by
+a job, a message or an unsent reply.
 
-Writes go to the page cache, some megabytes at a time; reads are one `pread` each. A CRC-32C
+Writes reach the page cache, some megabytes at a time; reads are one `pread` each. A CRC-32C
 precedes each body: a damaged body counts as unreadable, and is never delivered.
 """
 
@@ -23,8 +23,8 @@ from disque_trio.statemachine.base import Millis, Now, Spilled
 from disque_trio.statemachine.machine import Machine
 
 SEGMENT_BYTES: Final = 64 << 20
-"""A segment takes no more bodies beyond this, or beyond 1/`PARTS` of all spilled bytes if that is
-more, so that there are few files however much is spilled."""
+"""The maximum size of a segment, or 1/`PARTS` of all spilled bytes if that is more, so that there
+are always few files."""
 PARTS: Final = 32
 QUIET: Final[Millis] = 10_000
 _CHECKSUM: Final = struct.Struct("<I")
@@ -49,7 +49,7 @@ class Segment:
             os.close(self.fd)
 
     def append(self, data: bytes) -> int:
-        """Write at the end; the offset. On OSError `size` is unchanged."""
+        """Write at the end. Returns the offset. On OSError, `size` is unchanged."""
         start = self.size
         with memoryview(data) as view:
             done = 0
@@ -87,7 +87,7 @@ class SpillFiles:
     """The segments of one node: the `Spill` on disk."""
 
     def __init__(self, directory: str) -> None:
-        """SpillError if files cannot be created there."""
+        """Raises SpillError if files cannot be created in the directory."""
         self._directory = directory
         self._all: weakref.WeakSet[Segment] = weakref.WeakSet()
         try:
@@ -99,7 +99,8 @@ class SpillFiles:
             ) from None
 
     def write(self, bodies: Sequence[bytes]) -> list[Spilled]:
-        """Write them in order. On OSError none of them is spilled."""
+        """Write bodies in order, and return their placeholders. On OSError, none of them is
+        spilled."""
         if self._current.size >= max(SEGMENT_BYTES, self.file_bytes // PARTS):
             self._current = self._new()
         segment = self._current
@@ -112,7 +113,7 @@ class SpillFiles:
 
     @property
     def file_bytes(self) -> int:
-        """Space taken on disk."""
+        """The space used on disk, in bytes."""
         return sum(segment.size for segment in self._all)
 
     def _new(self) -> Segment:
@@ -122,7 +123,7 @@ class SpillFiles:
 
 
 class Spiller:
-    """Spills bodies between batches, when the machine has too many in memory."""
+    """Spills bodies between batches, if the machine has too many in memory."""
 
     def __init__(self, machine: Machine, spill: Spill, log: Log | None = None) -> None:
         self._machine = machine
@@ -132,7 +133,7 @@ class Spiller:
         self._warned = -QUIET
 
     def settle(self, now: Now) -> None:
-        """Spill what exceeds the bound."""
+        """Spill bodies if `Memory.held` exceeds `spill_above`."""
         if self._memory.held <= self._memory.spill_above:
             return
         jobs = self._machine.overflow()

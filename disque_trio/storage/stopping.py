@@ -8,12 +8,12 @@ from disque_trio.storage.journal import Journal
 from disque_trio.storage.tasks import Scope
 
 QUEUES_S: Final = 20.0
-"""How long a stopping node goes on serving while its queues are written."""
+"""How long a stopping node continues to serve while its queues are written."""
 
 
 async def write_queues(machine: Machine, journal: Journal) -> str | None:
-    """Rewrite the journal with the queues, and record changes to them from now on until the end.
-    An error text if that fails; then no more is recorded than before."""
+    """Rewrite the journal with the queues, and record changes to them from now on. Returns an error
+    text if that fails, in which case recording is as before; otherwise None."""
     if journal.end.trouble:
         return journal.end.trouble
     await journal.rewriter.cancel()
@@ -29,7 +29,7 @@ async def write_queues(machine: Machine, journal: Journal) -> str | None:
 
 async def keep_queues(machine: Machine, journal: Journal, hurry: Scope, log: Log) -> bool:
     """Write the queues for the next start, unless that takes longer than `QUEUES_S` or `hurry` is
-    cancelled. Does the journal have them?"""
+    cancelled. Returns whether the journal has them."""
     if not machine.state.config.appendonly:
         return False
     error: str | None = "it took too long, or a second signal arrived"

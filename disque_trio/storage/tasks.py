@@ -1,10 +1,9 @@
 """Tasks of a node: coroutines without an event loop, a clock or threads of their own.
 
-A node resumes them at the start of its batches (`Tasks.run`), and its event loop knows from `due`
-when a batch must begin for them. They wait for a moment, for work of the disk's threads, or for
-each other; nothing else. So the same journal runs over Trio, and in the simulator on an event heap.
-
-What may be waited for, and scopes with timeouts, are named and behave as in Trio.
+A node resumes them at the start of its batches (`Tasks.run`); `due` is the time at which its event
+loop must begin a batch for them. They can only wait for a time, for work of the disk's threads, or
+for each other. So the same journal runs with Trio, and in the simulator on an event heap. Events,
+locks, and scopes with timeouts have the names and the behaviour of those in Trio.
 """
 
 import heapq
@@ -25,7 +24,7 @@ Routine = Coroutine[Any, Any, object]
 
 
 class Cancelled(BaseException):
-    """Raised where a task waits within a scope that has been cancelled."""
+    """Raised at a wait of a task within a cancelled scope."""
 
     def __init__(self, scope: "Scope") -> None:
         super().__init__()
@@ -33,7 +32,7 @@ class Cancelled(BaseException):
 
 
 class Waiter:
-    """A place at which a task waits. It is resumed once, by the first call of `wake`."""
+    """A wait of a task. The first call of `wake` resumes the task; later calls have no effect."""
 
     __slots__ = ("_task", "_tasks", "is_over")
 
@@ -43,7 +42,7 @@ class Waiter:
         self.is_over = False
 
     def wake(self, result: Outcome[Any] | None = None) -> None:
-        """Resume the task with this result, when tasks are run next."""
+        """Resume the task with this result at the next `Tasks.run`."""
         if not self.is_over:
             self.is_over = True
             self._tasks.go_on(self._task, result)
@@ -62,20 +61,20 @@ class Task:
 
 
 class Scope:
-    """What a task does within it can be cancelled: it raises `Cancelled` where it waits next, which
-    ends at the end of the scope."""
+    """A scope in which a task can be cancelled: `Cancelled` is raised at the task's next wait, and
+    caught at the end of the scope."""
 
     def __init__(self, tasks: "Tasks", seconds: float = math.inf) -> None:
-        """It is cancelled after so long, counted from the moment in which it is entered."""
+        """The scope is cancelled `seconds` after it is entered."""
         self.was_cut = False
-        """Has it ended because it was cancelled?"""
+        """Has the scope ended because it was cancelled?"""
         self.is_cancelled = False
         self._tasks = tasks
         self._seconds = seconds
         self._task: Task | None = None
 
     def cancel(self) -> None:
-        """Cancel it, whether it has been entered or not."""
+        """Cancel the scope, even before it is entered."""
         self.is_cancelled = True
         task = self._task
         if task is not None and task.waiter is not None:
@@ -113,7 +112,7 @@ class Event:
         return self._is_set
 
     def set(self) -> None:
-        """Wake all who wait, now and in future."""
+        """Set the event, and resume all tasks that wait for it."""
         self._is_set = True
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
@@ -128,17 +127,17 @@ class Event:
 
 
 class Lock:
-    """As `trio.Lock`: the first to wait is the first to have it."""
+    """As `trio.Lock`: tasks acquire it in the order in which they wait."""
 
     def __init__(self, tasks: "Tasks", released: Callable[[], None] = lambda: None) -> None:
-        """`released` is called when nobody has it any more."""
+        """`released` is called when the lock is free."""
         self._tasks = tasks
         self._released = released
         self._is_held = False
         self._waiters: deque[Waiter] = deque()
 
     def locked(self) -> bool:
-        """Does a task have it?"""
+        """Is the lock held?"""
         return self._is_held
 
     async def __aenter__(self) -> None:
@@ -147,7 +146,8 @@ class Lock:
         self._is_held = True
 
     async def __aexit__(self, *_: object) -> None:
-        """The next one has it at once, so nobody comes between."""
+        """Pass the lock directly to the next waiting task, so no other task can acquire it
+        first."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.is_over:
@@ -162,15 +162,15 @@ class Tasks:
 
     def __init__(self) -> None:
         self.awaken: Callable[[], None] = lambda: None
-        """Begins a batch soon."""
+        """Requests a batch soon."""
         self.current: Task
-        """The one that runs."""
+        """The running task."""
         self.due: Millis = FOREVER
-        """When `run` must be called at the latest."""
+        """The latest time at which `run` must be called."""
         self._now: Millis = 0
         self._ready: deque[tuple[Task, Outcome[Any] | None]] = deque()
         self._in_next: list[Waiter] = []
-        """Those who wait for the next `run`."""
+        """The waiters for the next `run`."""
         self._running: dict[Task, None] = {}
         self._alarms: list[tuple[Millis, int, Waiter | None, Callable[[], None]]] = []
         self._alarm_count = 0
@@ -178,19 +178,19 @@ class Tasks:
     # For the node.
 
     def start(self, routine: Routine) -> None:
-        """Run it as a task, from the next `run` on."""
+        """Start a coroutine as a task, from the next `run` on."""
         task = Task(routine)
         self._running[task] = None
         self.go_on(task, None)
         self.awaken()
 
     def go_on(self, task: Task, result: Outcome[Any] | None) -> None:
-        """Resume it in the next `run`."""
+        """Resume a task in the next `run`."""
         self._ready.append((task, result))
         self.due = 0
 
     def run(self, now: Millis) -> None:
-        """Go on with every task that can, until all of them wait."""
+        """Run every task that is ready, until all of them wait."""
         self._now = now
         alarms, ready = self._alarms, self._ready
         if self._in_next:
@@ -231,20 +231,20 @@ class Tasks:
     # For tasks.
 
     def time(self) -> float:
-        """Seconds, by the node's monotonic clock, at the start of the batch."""
+        """The node's monotonic clock at the start of the batch, in seconds."""
         return self._now / 1000
 
     def call_at(
         self, seconds: float, act: Callable[[], None], waiter: Waiter | None = None
     ) -> None:
-        """Call it at this time; not if this waiter has been woken before."""
+        """Call `act` at this time, unless the waiter has been woken before."""
         self._alarm_count += 1
         at = math.ceil(seconds * 1000 - 1e-6)
         heapq.heappush(self._alarms, (at, self._alarm_count, waiter, act))
         self.due = min(self.due, at)
 
     async def wait(self, register: Callable[[Waiter], object]) -> Any:
-        """Wait until the waiter that `register` is given is woken. What it is woken with."""
+        """Pass a waiter to `register`, and wait until it is woken. Returns its result."""
         task = self.current
         for scope in task.scopes:
             if scope.is_cancelled:
@@ -254,12 +254,12 @@ class Tasks:
         return await _suspended()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for so long."""
+        """Wait for `seconds`."""
         until = self.time() + seconds
         await self.wait(lambda waiter: self.call_at(until, waiter.wake, waiter))
 
     async def checkpoint(self) -> None:
-        """Go on in the next batch."""
+        """Wait for the next batch."""
         await self.wait(self._in_next.append)
 
     async def on(
@@ -269,17 +269,17 @@ class Tasks:
         *args: *Ts,
         sync: Callable[[], object] | None = None,
     ) -> T:
-        """Do it in a thread of its own, then `sync`, and wait for the end. If that is cancelled
-        the thread goes on all the same."""
+        """Run `act`, then `sync`, in another thread, and wait for the end. Cancellation does not
+        stop the thread."""
         result: T = await self.wait(lambda waiter: thread.beside(act, args, waiter.wake, sync=sync))
         return result
 
     def move_on_after(self, seconds: float) -> Scope:
-        """A scope that is cancelled after so long."""
+        """A scope that is cancelled `seconds` after it is entered."""
         return Scope(self, seconds)
 
     def scope(self) -> Scope:
-        """A scope that is cancelled when somebody says so."""
+        """A scope that only `cancel` cancels."""
         return Scope(self)
 
 

@@ -1,6 +1,6 @@
 """Batches: many messages about jobs in one frame, for nodes of ours, which announce `BATCHES`.
 
-An original node gets a frame of at least 188 bytes for each message about a job, and under load
+An original node receives a frame of at least 188 bytes for each message about a job, and under load
 most of the cost of messages is encoding and parsing frames. A batch has one header, followed by
 runs: a run has the message (type, message flags, padding, number of jobs, aux number), then the ids
 of these jobs, or the jobs themselves for REPLJOB. The order is kept, so a batch is equivalent to
@@ -23,13 +23,14 @@ from disque_trio.wire.payloads import WORD_READERS, WORDS, Body, Word
 BATCH: Final = 16
 """The type's number."""
 ENOUGH: Final = 1 << 16
-"""Longer batches are split, and a job with a longer body travels alone: a link that is full drops
-whole frames."""
+"""The maximum size of a batch. Longer ones are split, and a job with a longer body is sent alone,
+because a link that is full drops whole frames."""
 
 _RUN: Final = struct.Struct(">BBxxII")
 LONGEST: Final = 2 * ENOUGH + _RUN.size
-"""None of ours is longer: at worst, 64 KiB of ids have a run each. Longer ones are refused, because
-a batch is handled in one turn and would block the node."""
+"""The maximum size of a received batch. Nodes send no longer ones: at worst, 64 KiB of ids have a
+run each. Longer ones are refused, because a batch is handled in one turn and would block the
+node."""
 
 Part = tuple[Word, Sequence[bytes]]
 """Messages of a batch: their word, and the ids of their jobs or the whole jobs."""
@@ -38,7 +39,7 @@ _word = itemgetter(0)
 
 
 def part_of(message: Message) -> Part | None:
-    """The message as a part of a batch; None if it has to travel alone."""
+    """The message as a part of a batch; None if it must be sent alone."""
     if isinstance(message, JobMessage):
         return WORDS[type(message)](message), (message.id,)
     if isinstance(message, Many):
@@ -51,7 +52,7 @@ def part_of(message: Message) -> Part | None:
 
 
 def bodies(parts: Sequence[Part]) -> list[bytes]:
-    """The parts, in order, as the payload of a frame, or of several where they are long."""
+    """The parts, in order, as the payload of a frame, or of several if they are long."""
     if len(parts) == 1:
         # As nearly always where a client waits alone.
         (number, marks, aux), jobs = parts[0]
@@ -77,20 +78,20 @@ def bodies(parts: Sequence[Part]) -> list[bytes]:
 
 
 def _fitting(jobs: list[bytes], room: int) -> int:
-    """How many of them fit into so many bytes."""
+    """How many of the jobs fit into `room` bytes."""
     if sum(map(len, jobs)) <= room:
         return len(jobs)
     return bisect(list(accumulate(map(len, jobs))), room)
 
 
 def write(batch: Batch) -> Body:
-    """The payload of a `Batch`, all of whose messages can be in one."""
+    """The payload of a `Batch`. All its messages must be allowed in batches."""
     parts = [part for part in map(part_of, batch.messages) if part is not None]
     return 0, 0, b"".join(bodies(parts))
 
 
 def read(data: bytes, at: int, end: int, _count: int, _marks: int) -> Batch:
-    """The batch in bytes [at, end). Raises DamagedError: it is taken as a whole or not at all."""
+    """Parse the batch in bytes [at, end). Raises DamagedError if any part of it is invalid."""
     messages: list[Message] = []
     expect(end - at <= LONGEST)
     while at < end:

@@ -19,17 +19,17 @@ ARRAY_SIZES: Final = {header: count for count, header in enumerate(_ARRAY_HEADER
 
 
 def bulk_header(size: int) -> bytes:
-    """`$` and the size, without the line end."""
+    """The header of an argument: `$` and its size, without the line end."""
     return BULK_HEADERS[size] if size < SHORT else b"$%d" % size
 
 
 def array_header(count: int) -> bytes:
-    """`*` and the count, without the line end."""
+    """The header of a request: `*` and its number of arguments, without the line end."""
     return _ARRAY_HEADERS[count] if count < _FEW else b"*%d" % count
 
 
 def fit(headers: list[bytes], args: list[bytes]) -> bool:
-    """Is each header the one of its argument? Never for long arguments."""
+    """Does each header match its argument? False if there are long arguments."""
     if len(headers) != len(args):
         return False
     try:
@@ -47,7 +47,7 @@ def take(lines: list[bytes]) -> list[list[bytes]]:
 
 
 def _take_alike(lines: list[bytes]) -> list[list[bytes]]:
-    """All whole requests, if they have the same number of arguments; otherwise none."""
+    """Remove all complete requests, if they have the same number of arguments; otherwise none."""
     count = ARRAY_SIZES.get(lines[0])
     if count is None:
         return []

@@ -1,7 +1,7 @@
-"""The original's append-only file: commands as a client would send them (original 7.1).
+"""The original's append-only file: commands in the form of client requests (original 7.1).
 
-There are two: LOADJOB has a whole job in storage form, DELJOB an id. They are always written in
-canonical form, and no other form is accepted, because there is no checksum.
+There are two commands: LOADJOB has a whole job in storage form, DELJOB an id. They are always
+written in canonical form, and no other form is accepted, because there is no checksum.
 """
 
 import re
@@ -21,18 +21,18 @@ _DELETE: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\n"
 _END: Final = b"\r\n"
 _DELETE_SIZE: Final = len(_DELETE) + JOB_ID_LENGTH + len(_END)
 _LENGTH: Final = re.compile(rb"([1-9]\d{0,9}|\Z)(?:\r\n|\r?\Z)")
-"""The length of a job with its line end, or as much of it as there is."""
+"""Matches the length of a job with its line end, or an incomplete one at the end of the data."""
 _STRANGE: Final = "neither LOADJOB nor DELJOB"
 _BAD_LENGTH: Final = "length of a LOADJOB wrong"
 
 
 class NoPlaceError(ValueError):
-    """This format has no place for a job's extensions, or times."""
+    """This format has no room for a job's extensions, or long periods."""
 
 
 def encode(record: Record) -> bytes:
-    """A record's bytes, without the time at which a delay is over and the count of snoozes.
-    NoPlaceError for a result, and for a job with other extensions, or with times that an original
+    """Encode a record, without the end of a delay, the count of snoozes and the last error. Raises
+    NoPlaceError for a result, and for a job with other extensions, or with periods that an original
     server misreads."""
     if isinstance(record, LoadJob):
         copy = record.copy
@@ -48,15 +48,15 @@ def encode(record: Record) -> bytes:
 
 
 def encode_for_original(record: Record) -> bytes:
-    """The same, but an acknowledged job is written as deleted: the original crashes when it loads
-    one."""
+    """As `encode`, but an acknowledged job is written as deleted, because the original crashes when
+    it loads one."""
     if isinstance(record, LoadJob) and record.copy.state == ACKED:
         return encode(DeleteJob(record.copy.id))
     return encode(record)
 
 
 def decode(data: bytes, at: int, found: list[Record]) -> Stop:
-    """Append the records from `at` on to `found`, as far as they are whole and sound."""
+    """Append the records from `at` on to `found`, up to the first incomplete or damaged one."""
     while True:
         try:
             record, end = _next(data, at)
@@ -69,7 +69,8 @@ def decode(data: bytes, at: int, found: list[Record]) -> Stop:
 
 
 def _next(data: bytes, at: int) -> tuple[Record | None, int]:
-    """The record at `at`, or None, and where it ends, as far as that is known."""
+    """The record at `at` and its end; or, if it is incomplete, None and the smallest possible
+    end."""
     if data.startswith(_LOAD, at):
         return _load(data, at + len(_LOAD))
     end = at + _DELETE_SIZE
@@ -94,7 +95,8 @@ def _load(data: bytes, at: int) -> tuple[Record | None, int]:
     end = start + int(size[1]) + len(_END)
     if len(data) < start + 4:
         return None, start + 4
-    # The length is there twice: a wrong one at the end of a file must not look like a torn record.
+    # The length is stored twice, so that a wrong one at the end of a file is not mistaken for an
+    # incomplete record.
     if int.from_bytes(data[start : start + 4], "little") + 4 != end - len(_END) - start:
         raise DamagedError(_BAD_LENGTH)
     if len(data) < end:

@@ -1,8 +1,8 @@
-"""Job extensions, as bytes behind a serialized job (docs/journal.md, "Job extensions").
+"""Job extensions, as bytes after a serialized job (docs/journal.md, "Job extensions").
 
 Fields in ascending order of their numbers, each with its number (2 bytes), its length (4 bytes) and
-its value; little-endian. A field that is not known here is kept as it is. The first, DUE, is no
-extension: it is in the records of jobs with a delay only, and `wire.jobs` takes it off.
+its value; little-endian. Unknown fields are preserved. The first field, DUE, is not an extension:
+only journal records of delayed jobs have it, and `wire.jobs` removes it.
 """
 
 import struct
@@ -26,7 +26,7 @@ DUE: Final = 0
 _FIELD: Final = struct.Struct("<HI")
 _DEAD: Final = struct.Struct("<I?Q")
 _SHARED: Final = 512
-"""Longer fields are not remembered."""
+"""Longer extensions are not cached."""
 _ERROR: Final = struct.Struct("<Q")
 _DUE: Final = struct.Struct("<HIQ")
 DUE_SIZE: Final = _DUE.size
@@ -42,12 +42,12 @@ _NUMBERS: Final = [
 
 
 def encode_due(due: Millis) -> bytes:
-    """The field that a journal's record begins with, if the job has a delay."""
+    """The field DUE, with which the extensions in a journal record of a delayed job begin."""
     return _DUE.pack(DUE, DUE_SIZE - _FIELD.size, due)
 
 
 def decode_due(data: bytes) -> Millis:
-    """The value of that field, in the first DUE_SIZE bytes; 0 if it is not there."""
+    """The value of DUE in the first DUE_SIZE bytes; 0 if it is missing."""
     if len(data) < DUE_SIZE or not data.startswith(_DUE_HEAD):
         return 0
     due: Millis = _DUE.unpack_from(data)[2]
@@ -55,7 +55,7 @@ def decode_due(data: bytes) -> Millis:
 
 
 def encode(extensions: Extensions) -> bytes:
-    """The fields that differ from their defaults, and those of a later version."""
+    """Encode the fields that differ from their defaults, and unknown ones of later versions."""
     fields = list(extensions.unknown)
     for number, name, layout in _NUMBERS:
         value = getattr(extensions, name)
@@ -78,8 +78,8 @@ def _dead(state: DeadState) -> bytes:
 
 
 def decode(data: bytes) -> Extensions | None:
-    """The fields of these bytes; None if they are not as `encode` writes them. Jobs with the same
-    ones share them, but for long ones, such as errors."""
+    """Decode extensions; None if the bytes are not in the form of `encode`. Jobs with equal
+    extensions share the record, unless it is long, such as one with an error."""
     return _decode(data) if len(data) > _SHARED else _shared(data)
 
 
@@ -104,7 +104,7 @@ def _decode(data: bytes) -> Extensions | None:
 
 
 def _extensions(values: dict[int, bytes]) -> Extensions:
-    """A known field of another length than its own, or in another place, is a struct.error."""
+    """Raises struct.error for a known field with a wrong length, and for DUE."""
     if DUE in values:
         raise struct.error
     found: dict[str, Any] = {}

@@ -6,8 +6,8 @@
             CRC-32C of all that, started from the salt (u32)
 
 Little-endian. The complement distinguishes a wrong length from a record that was cut short. The
-salt is a random number of the file, so that neither the content of a job's body nor old content of
-the same disk blocks is taken for a record.
+salt is a random number of the file. It prevents content of a job's body, or old content of the same
+disk blocks, from being read as a record.
 """
 
 import struct
@@ -28,7 +28,7 @@ HEADER_SIZE: Final = 20
 MARK: Final = b"\xd1\xa5"
 """Every record begins with it."""
 MAX_PAYLOAD: Final = (1 << 30) + (1 << 23)
-"""No request is longer than 1 GiB, and a job's holders are 65,535 at most."""
+"""No request is longer than 1 GiB, and a job has at most 65,535 holders."""
 
 _HEAD: Final = struct.Struct("<4sII")
 _CHECKSUM: Final = struct.Struct("<I")
@@ -39,7 +39,7 @@ _DELETE: Final = MARK + b"DJ"
 _RESULT: Final = MARK + b"KR"
 _KINDS: Final = frozenset({_LOAD, _LOAD_EXTENDED, _DELETE, _RESULT})
 _RESULT_HEAD: Final = struct.Struct("<40sQQI")
-"""A result: the id, when it was given, until when it is kept, the length of the queue's name."""
+"""A result: the job's id, the time of the result, its expiry, the length of the queue's name."""
 _VERSION_AT: Final = 10
 _ALL_ONES: Final = 0xFFFFFFFF
 _STRANGE: Final = "record of a kind that is not known here"
@@ -47,7 +47,7 @@ _RESIDUE: Final = 0x48674BC7
 """CRC-32C of any bytes followed by their own CRC-32C."""
 
 _MOST_HEADS: Final = 1 << 12
-"""What is kept of beginnings of records."""
+"""The maximum number of cached beginnings of records."""
 
 _extend: Final = google_crc32c.extend
 _unpack_head: Final = _HEAD.unpack_from
@@ -60,18 +60,18 @@ class Stop:
     """Where and why reading stopped."""
 
     at: int
-    """Where the last whole record ends."""
+    """The end of the last complete record."""
     needed: int = 0
-    """How many bytes from there on are needed to go on."""
+    """How many bytes from `at` on are needed to continue."""
     damage: str = ""
-    """What is damaged there; empty if only bytes are missing."""
+    """The damage; empty if only bytes are missing."""
     newer: str = ""
-    """What there is that only a newer version can have written, damaged or not: the record is
+    """Content that only a newer version can have written; empty if there is none. The record is
     sound, or incomplete if bytes are `needed`."""
 
 
 def header(salt: int) -> bytes:
-    """What a file begins with. `salt` is any number of 32 bits."""
+    """The header of a file. `salt` is any number of 32 bits."""
     start = MAGIC + salt.to_bytes(4, "little")
     return start + _pack_checksum(_extend(0, start))
 
@@ -94,8 +94,8 @@ def is_header(start: bytes) -> bool:
 
 
 def newer_version(start: bytes) -> str:
-    """Which newer layout a file has that begins with these bytes, at most HEADER_SIZE of them.
-    Empty for this layout, and for damage: if only one bit of the version is wrong."""
+    """A text about the newer layout of a file that begins with these bytes, at most HEADER_SIZE.
+    Empty for this layout, and for a damaged header: if only one bit of the version is wrong."""
     if not is_header(start) or not MAGIC[_VERSION_AT:] < start[_VERSION_AT : len(MAGIC)]:
         return ""
     version, known = start[_VERSION_AT], MAGIC[_VERSION_AT]
@@ -107,7 +107,7 @@ def newer_version(start: bytes) -> str:
 
 
 def draft(record: Record) -> bytes:
-    """A record's bytes without the checksum, the same in every file."""
+    """Encode a record without the checksum; the bytes are the same in every file."""
     if isinstance(record, LoadJob):
         copy = record.copy
         tag = _LOAD if copy.extensions is None and not copy.due else _LOAD_EXTENDED
@@ -125,7 +125,8 @@ _HEADS: Final[dict[tuple[bytes, int], bytes]] = {}
 
 
 def _head(tag: bytes, size: int) -> bytes:
-    """What is before the payload. Most records of a tag have one of a few sizes."""
+    """The bytes before the payload. Cached, because most records of a tag have one of a few
+    sizes."""
     packed = _pack_head(tag, size, size ^ _ALL_ONES)
     if len(_HEADS) < _MOST_HEADS:
         _HEADS[tag, size] = packed
@@ -138,12 +139,12 @@ def seal(salt: int, drafted: bytes) -> bytes:
 
 
 def encode(salt: int, record: Record) -> bytes:
-    """A record's bytes in a file of this salt."""
+    """Encode a record for a file with this salt."""
     return seal(salt, draft(record))
 
 
 def decode(salt: int, data: bytes, at: int, found: list[Record]) -> Stop:
-    """Append the records from `at` on to `found`, as far as they are whole and sound."""
+    """Append the records from `at` on to `found`, up to the first incomplete or damaged one."""
     limit = len(data)
     while limit - at >= _OVERHEAD:
         tag, size, complement = _unpack_head(data, at)
@@ -157,7 +158,7 @@ def decode(salt: int, data: bytes, at: int, found: list[Record]) -> Stop:
         try:
             record = _record(tag, data, at + _HEAD.size, end - _CHECKSUM.size)
         except DamagedError as error:
-            # Its checksum is right, so it is what was written.
+            # The checksum is right, so the record is not damaged.
             return Stop(at, newer=error.reason)
         if record is None:
             return Stop(at, damage="record of another kind than its job")
@@ -170,7 +171,8 @@ def decode(salt: int, data: bytes, at: int, found: list[Record]) -> Stop:
 
 
 def _record(tag: bytes, data: bytes, at: int, end: int) -> Record | None:
-    """None for a job that needs another kind of record; DamagedError for what is not known here."""
+    """Decode a payload. Returns None for a job that needs another kind of record. Raises
+    DamagedError for an unknown kind."""
     if tag in {_LOAD, _LOAD_EXTENDED}:
         copy = jobs.decode_whole(data, at, end)
         if (copy.extensions is None and not copy.due) != (tag == _LOAD):
@@ -189,7 +191,7 @@ def _record(tag: bytes, data: bytes, at: int, end: int) -> Record | None:
 
 
 def size_at(data: bytes | mmap, at: int) -> int:
-    """How long the record at `at` says it is, or 0 if it has no proper beginning."""
+    """The length of the record at `at` according to its beginning; 0 if that is invalid."""
     if len(data) - at < _OVERHEAD:
         return 0
     tag, size, complement = _unpack_head(data, at)

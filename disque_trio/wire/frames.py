@@ -1,11 +1,11 @@
 """The cluster bus: frames as the original nodes write and read them (original 5.2 to 5.4).
 
 Big-endian, except for the jobs inside (`jobs`). Reserved bytes are written as zero and ignored,
-except in PING, PONG and MEET: the first two have the sender's capabilities, eight the sending
-process (`incarnation`), those behind them its version, and the sender's address is where it
-announces that it is reached, with the two bytes behind it. Ignored as by the original: counts, aux
-numbers and message flags in types that do not use them. The layouts after the header are in
-`payloads`, and those that original nodes do not know in `batches`.
+except in PING, PONG and MEET: the first two have the sender's capabilities, eight its incarnation,
+and those after them its formats and version. The sender's address and the two bytes after it have
+its announced address and bus port. As in the original, counts, aux numbers and message flags are
+ignored in types that do not use them. `payloads` has the layouts after the header, `batches` that
+of a batch.
 """
 
 import struct
@@ -22,31 +22,31 @@ from disque_trio.wire.payloads import Body, Reader
 
 SIGNATURE: Final = b"DbuZ"
 PROOF: Final = b"DisqTr"
-"""What begins the messages by which nodes prove that they know the cluster secret."""
+"""The beginning of the messages of the authentication by cluster secret."""
 _TLS: Final = (b"\x15\x03", b"\x16\x03")
 VERSION: Final = 1
 HEADER_LENGTH: Final = 144
 UNKNOWN_SENDER_LIMIT: Final = 1 << 18
-"""More than any PING, PONG or MEET needs; unknown nodes send nothing else."""
+"""The maximum length of a frame of an unknown node: more than any PING, PONG or MEET needs, and
+unknown nodes send nothing else."""
 _TYPE: Final = 12
 """Offset of the type, which has two bytes."""
 _SENDER_END: Final = 56
 MAX_FRAME: Final = (1 << 30) + (4 << 20)
-"""Longer frames are skipped. A job that fits a client's query buffer, with as many holders as
-REPLICATE allows, fits in this."""
+"""The maximum length of a frame; longer ones are skipped. It suffices for a job that fits a
+client's query buffer, with the maximum number of holders."""
 
-# Signature, length, version, capabilities, type, count, sender, its address, its port for nodes,
-# its incarnation, its formats, its version, its client port, its node flags, cluster state, message
-# flags, nothing.
+# Signature, length, protocol version, capabilities, type, count, sender, its address, bus port,
+# incarnation, formats, version, client port and node flags, cluster state, message flags, padding.
 _LAST_GOSSIP: Final = 2
 """The last of the types PING, PONG and MEET."""
 _HEADER: Final = struct.Struct(">4sIHHHH40s46sHQH14s8xHHBB2x")
 _START: Final = struct.Struct(">4sI")
 _ABOUT_ALL: Final = struct.Struct(">8xHHHH40s48xQ24xHHxB2x")
-"""What is read of each header: of `_HEADER` without the start, and without what only PING, PONG
-and MEET have: address, port for nodes, formats and version."""
+"""The fields that are read of each header: `_HEADER` without its start, and without the fields of
+PING, PONG and MEET only: address, bus port, formats and version."""
 _ABOUT_SENDER: Final = struct.Struct(">56x46sH8xH14s16x")
-"""These."""
+"""The fields of PING, PONG and MEET only."""
 
 _WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
     **payloads.WRITERS,
@@ -71,7 +71,8 @@ def encode(
     ip: bytes = b"",
     bus_port: int = 0,
 ) -> bytes:
-    """A frame's bytes. `flags` are the sender's own node flags, the rest is as in `Frame`."""
+    """Encode a frame. `flags` are the sender's own node flags; the other arguments are as in
+    `Frame`."""
     number, write = _WRITERS[type(message)]
     count, marks, payload = write(message)
     length = HEADER_LENGTH + len(payload)
@@ -83,7 +84,7 @@ def encode(
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """The bytes of a frame that was parsed, or that is to be what a parser makes of them."""
+    """Encode a `Frame`; parsing the bytes returns an equal one."""
     return encode(
         frame.sender, frame.port, frame.flags, frame.message, frame.capabilities, frame.incarnation,
         frame.format, frame.version, frame.ip, frame.bus_port,
@@ -101,7 +102,7 @@ def encode_parts(sender: NodeId, port: int, flags: int, parts: Sequence[Part]) -
 
 @lru_cache(maxsize=16)
 def _about_batch(sender: NodeId, port: int, flags: int) -> bytes:
-    """What follows the length in the header of a batch."""
+    """The part of a batch's header after the length."""
     header = _HEADER.pack(
         SIGNATURE, 0, VERSION, 0, BATCH, 0, sender, b"", 0, 0, 0, b"", port, flags, 0, 0
     )
@@ -109,8 +110,8 @@ def _about_batch(sender: NodeId, port: int, flags: int) -> bytes:
 
 
 def one_by_one(frame: bytes) -> list[bytes]:
-    """The messages of the frame as frames that original nodes can read. A damaged frame is returned
-    as it is: its receiver will refuse it."""
+    """Split a frame into frames that original nodes can read. A damaged frame is returned
+    unchanged: its receiver will refuse it."""
     if int.from_bytes(frame[_TYPE : _TYPE + 2], "big") != BATCH:
         return [frame]
     found = FrameParser().feed(frame)
@@ -126,9 +127,9 @@ def one_by_one(frame: bytes) -> list[bytes]:
 class FrameParser:
     """Parses the bytes of one link, in pieces of any size, into frames.
 
-    A frame with a valid header and a damaged payload is left out and counted in `refused`, by
-    reason; the caller may clear it. After `error` there are no more frames: the link must be
-    closed.
+    A frame with a valid header and a damaged payload is dropped and counted in `refused`, by
+    reason; the caller may clear these counts. After `error` there are no more frames: the link must
+    be closed.
     """
 
     __slots__ = ("_knows", "_longest", "_needed", "_rest", "_skip", "error", "refused")
@@ -136,16 +137,17 @@ class FrameParser:
     def __init__(
         self, longest: int = MAX_FRAME, knows: Callable[[NodeId], bool] | None = None
     ) -> None:
-        """With `knows`, a sender that it does not know may send `UNKNOWN_SENDER_LIMIT` at most."""
+        """With `knows`, frames of senders for which it returns False are limited to
+        `UNKNOWN_SENDER_LIMIT`."""
         self.error: FrameError | None = None
         self.refused: dict[str, int] = {}
         self._longest = longest
         self._knows = knows
         self._rest = bytearray()
         self._needed = 0
-        """How long `_rest` must be for another look to be worth it."""
+        """How long `_rest` must be before it is parsed again."""
         self._skip = 0
-        """Bytes that are still missing of a frame that is skipped."""
+        """How many bytes of a skipped frame are still missing."""
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that these bytes complete."""
@@ -180,7 +182,8 @@ class FrameParser:
         return frames
 
     def _exceeds_limit(self, length: int, data: bytes, at: int) -> bool:
-        """Is the frame too long for its sender? Only members may make this node buffer much."""
+        """Is the frame too long for its sender? Only members may cause this node to buffer long
+        frames."""
         if self._knows is None or length <= UNKNOWN_SENDER_LIMIT:
             return False
         return not self._knows(bytes(data[at + _SENDER_END - NODE_ID_LENGTH : at + _SENDER_END]))
@@ -201,7 +204,7 @@ class FrameParser:
         return data
 
     def _take(self, data: bytes, at: int, end: int, frames: list[Frame]) -> None:
-        """Make a frame of the bytes in [at, end), or refuse it."""
+        """Decode the frame in bytes [at, end), or refuse it."""
         (
             protocol, capabilities, number, count, sender, incarnation, port, flags, marks,
         ) = _ABOUT_ALL.unpack_from(data, at)  # fmt: skip
@@ -228,7 +231,7 @@ class FrameParser:
 
 
 def _no_frame(start: bytes) -> FrameError:
-    """What these bytes are, as far as they tell it."""
+    """The error for bytes that are no frame, with a hint if they are recognized."""
     if start.startswith(PROOF):
         return FrameError("it has a cluster secret, and this node has none: give all the same one")
     if start.startswith(_TLS):

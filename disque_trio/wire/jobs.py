@@ -1,7 +1,7 @@
 """Serialized jobs, as in frames and files (original 4.5).
 
-Little-endian. Every inner length is checked against the outer one before it is used
-(original, defect 12), so a copy is either whole and exact or refused.
+Little-endian. Every inner length is checked against the outer one before it is used (original,
+defect 12), so a copy is either complete and exact, or refused.
 """
 
 import struct
@@ -24,14 +24,14 @@ _read_count: Final = _COUNT.unpack_from
 _SHORTEST: Final = _FIXED.size + 2 * _COUNT.size
 _COUNTER_MASK: Final = 0xFFFF
 _MANY: Final = 1 << 12
-"""What is kept of lists of holders, and of lengths of names."""
+"""The maximum number of cached lists of holders, and of cached lengths of names."""
 _FEW: Final = 16
 _FEW_BYTES: Final = _FEW * NODE_ID_LENGTH
 
 
 class DamagedError(Exception):
-    """The bytes are damaged. `reason` is short and without details, so that it can be counted
-    by."""
+    """The bytes are damaged. `reason` is short and without details, so that errors can be counted
+    by it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -45,13 +45,13 @@ def expect(fits: bool) -> None:
 
 
 def encode(copy: JobCopy) -> bytes:
-    """The job's bytes. Its two counters wrap at 16 bits, as they do in every original node.
+    """Encode a job. Its two counters wrap at 16 bits, as in every original node.
 
-    OSError: its body is on disk and cannot be read.
+    Raises OSError if its body is on disk and cannot be read.
     """
     queue, body, holders = copy.queue, copy.body, copy.holders
     text = body if isinstance(body, bytes) else bytes(body)
-    # What the original's layout ends with, and what follows it.
+    # The end of the original's layout, and the fields after it.
     tail = _LISTS.get(holders) or _list(holders)
     if copy.due:
         tail += extensions.encode_due(copy.due)
@@ -82,7 +82,7 @@ _LISTS: Final[dict[tuple[NodeId, ...], bytes]] = {}
 
 
 def _writer(length: int) -> Callable[..., bytes]:
-    """Packs what is before the body, with a queue's name of this length."""
+    """A function that packs the fields before the body, for a queue's name of this length."""
     write = struct.Struct(f"{_LAYOUT}{length}sI").pack
     if len(_WRITERS) < _MANY:
         _WRITERS[length] = write
@@ -90,7 +90,8 @@ def _writer(length: int) -> Callable[..., bytes]:
 
 
 def _list(holders: tuple[NodeId, ...]) -> bytes:
-    """What is behind the body. Most jobs have the same few holders."""
+    """The encoded list of holders, after the body. Cached, because most jobs have the same few
+    holders."""
     listed = _COUNT.pack(len(holders)) + b"".join(holders)
     if len(holders) <= _FEW:
         if len(_LISTS) >= _MANY:
@@ -100,7 +101,7 @@ def _list(holders: tuple[NodeId, ...]) -> bytes:
 
 
 def decode_whole(data: bytes, offset: int, limit: int) -> JobCopy:
-    """The job that fills the bytes from `offset` to `limit`. Raises DamagedError."""
+    """Decode the job that fills the bytes from `offset` to `limit`. Raises DamagedError."""
     copy, end = decode(data, offset, limit)
     if end != limit:
         raise DamagedError("job lengths do not add up")
@@ -108,8 +109,7 @@ def decode_whole(data: bytes, offset: int, limit: int) -> JobCopy:
 
 
 def encode_all(copies: Sequence[JobCopy]) -> list[bytes]:
-    """The bytes of each. A job whose body cannot be read from disk is left out, as if it were
-    lost."""
+    """Encode each job. Omits a job whose body cannot be read from disk, as if it were lost."""
     try:
         return [encode(copy) for copy in copies]
     except OSError:
@@ -124,7 +124,8 @@ def _encode_if_readable(copy: JobCopy) -> bytes:
 
 
 def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobCopy, int]:
-    """The job at `offset`, and where it ends, before `limit`. Raises DamagedError."""
+    """Decode the job at `offset`. Returns it and its end, which is at most `limit`. Raises
+    DamagedError."""
     if limit is None:
         limit = len(data)
     if limit - offset < _SHORTEST:
@@ -150,7 +151,8 @@ def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobC
         raise DamagedError("job state unknown")
     queue_at = offset + _FIXED.size
     queue_end = queue_at + queue_length
-    # The four bytes of a count must be there before it is read, and so must what it counts.
+    # Check that the four bytes of a count, and the data that it counts, are present before using
+    # them.
     body_at = queue_end + 4
     if body_at > end:
         raise DamagedError("job lengths do not add up")
@@ -201,4 +203,4 @@ def _holders(data: bytes) -> tuple[NodeId, ...]:
 
 
 _known_holders: Final = lru_cache(maxsize=_MANY)(_holders)
-"""Shared ids have their hashes computed already."""
+"""Cached, because shared ids have their hashes computed already."""

@@ -1,7 +1,7 @@
-"""The append-only file's bytes, in our format and in the original's. Reads and writes no files.
+"""The append-only file's bytes, in our format and in the original's. This module reads and writes
+no files.
 
-`Writer` makes bytes of records, `Reader` records of bytes. The two formats themselves are in
-`framed` and `commandlog`.
+`Writer` encodes records, `Reader` decodes them. The two formats are in `framed` and `commandlog`.
 """
 
 import enum
@@ -24,18 +24,18 @@ _RESTORE: Final = "or restore the file from a backup, or move it away to start w
 
 
 class Format(enum.Enum):
-    """How records lie in a file. The values are those of `aof-format`."""
+    """The formats of a file. The values are those of `aof-format`."""
 
     FRAMED = "framed"
     """Ours: each record has a length and a checksum, so that damage is detected."""
     DISQUE = "disque"
-    """The original's: commands as a client would send them."""
+    """The original's: commands in the form of client requests."""
 
 
 class DamagedFileError(DamagedError):
-    """A file is damaged at `offset`, which is where its last sound record ends.
+    """A file is damaged at `offset`, the end of its last sound record.
 
-    `advice` says what can be done about it, with FILE for the file's name.
+    `advice` has possible remedies, with FILE for the file's name.
     """
 
     def __init__(self, reason: str, offset: int, advice: str) -> None:
@@ -48,9 +48,10 @@ class DamagedFileError(DamagedError):
 
 
 class NewerFileError(DamagedFileError):
-    """A file is of a newer version, and sound up to `offset`, as far as can be known here.
+    """A file was written by a newer version, and is sound up to `offset`.
 
-    `needs` is the version that has written it, if it says so; `advice` begins a sentence.
+    `needs` is the version that has written it; empty if unknown. `advice` is the beginning of a
+    sentence.
     """
 
     def __init__(self, reason: str, offset: int, written_by: "WrittenBy") -> None:
@@ -71,21 +72,22 @@ _TEXT_SIZE: Final = JOB_ID_LENGTH - len(b"D-00000000--0000")
 
 
 class WrittenBy(NamedTuple):
-    """Who has written a part of a file."""
+    """The version that has written a part of a file."""
 
     format: int = 0
-    """The number of its formats (`base.FORMAT`); 0 if the file does not say it."""
+    """Its format number (`base.FORMAT`); 0 if the file has no note about it."""
     version: str = ""
 
     def note(self) -> DeleteJob:
-        """The record that says it of the records behind it. As the deletion of a job that never
-        existed it means nothing to other readers. A long version is cut."""
+        """The note that the following records are of this version. It has the form of the deletion
+        of a job that never existed, which other readers ignore. A long version name is
+        truncated."""
         text = b"format+%d+by+%b" % (self.format, self.version.replace("+", ".").encode())
         return DeleteJob(b"D-00000000-%b-0000" % text[:_TEXT_SIZE].ljust(_TEXT_SIZE, b"+"))
 
 
 def this(version: str) -> WrittenBy:
-    """This program, of which `version` is the name."""
+    """This program; `version` is the name of its version."""
     return WrittenBy(FORMAT, version)
 
 
@@ -95,7 +97,8 @@ def _noted(record: Record) -> WrittenBy | None:
 
 
 class Writer:
-    """Makes the bytes of one file. Every framed file has a `salt` of its own: 32 random bits."""
+    """Encodes the records of one file. Every framed file has a `salt` of its own: 32 random
+    bits."""
 
     __slots__ = ("draft", "encode", "encode_live", "format", "header", "salt", "seal")
 
@@ -103,11 +106,11 @@ class Writer:
         self.format = format_
         self.salt = salt
         self.encode: Callable[[Record], bytes] = commandlog.encode
-        """A record's bytes."""
+        """Encodes a record."""
         self.encode_live: Callable[[Record], bytes] = commandlog.encode_for_original
-        """The bytes of a record as nodes write it: any node that reads this format can load it."""
+        """Encodes a record as nodes write it: any node that reads this format can load it."""
         self.draft = self.encode_live
-        """The same without the part that depends on the file, which `seal` adds."""
+        """As `encode_live`, without the part that depends on the file, which `seal` adds."""
         self.seal: Callable[[bytes], bytes] = bytes
         """Completes the bytes of `draft` for this file."""
         self.header = b""
@@ -118,7 +121,8 @@ class Writer:
             self.header = framed.header(salt)
 
     def beginning(self, version: str) -> bytes:
-        """What a new file of a node begins with: the header, and in our format who writes it."""
+        """The beginning of a new file of a node: the header and, in our format, a note about the
+        version."""
         is_ours = self.format is Format.FRAMED
         return self.header + self.encode(this(version).note()) if is_ours else self.header
 
@@ -126,20 +130,20 @@ class Writer:
 class Reader:
     """Parses a file's bytes, in pieces of any size, into records, and detects the format.
 
-    A complete record is sound, or damage is reported. An incomplete last record, or only zeros at
-    the end, is what a crash leaves behind: `finish` returns how much it is.
+    Every complete record is checked; damage raises an error. A crash may leave an incomplete last
+    record, or zeros at the end: `finish` returns their length.
     """
 
     def __init__(self) -> None:
         self.format: Format | None = None
-        """Known from the first bytes on; an empty file has none."""
+        """Determined from the first bytes; None for an empty file."""
         self.salt = 0
         self.offset = 0
-        """Where the last complete record ends; a file cut here is sound."""
+        """The end of the last complete record; a file truncated here is sound."""
         self.written_by = WrittenBy()
-        """Who has written the last records. The notes that say it are not among the records."""
+        """The version that has written the last records. Its notes are not returned as records."""
         self._newer = ""
-        """What a newer version must have written at the end, where bytes are missing."""
+        """Content at the end that a newer version must have written, if bytes are missing there."""
         self._pieces: list[bytes] = []
         self._held = 0
         self._needed = 1
@@ -149,8 +153,8 @@ class Reader:
     def feed(self, chunk: bytes) -> list[Record]:
         """The records that these bytes complete.
 
-        Raises DamagedFileError once all records before the damage have been returned; it is a
-        NewerFileError if there is none, but what only a newer version writes.
+        Raises DamagedFileError once all records before the damage have been returned;
+        NewerFileError instead, if the file is not damaged but was written by a newer version.
         """
         if self._damage is not None:
             raise self._damage
@@ -184,7 +188,7 @@ class Reader:
         return found
 
     def finish(self) -> int:
-        """The length of the torn tail: bytes at the end that are no complete record.
+        """The number of bytes at the end that are not a complete record.
 
         Raises DamagedFileError as `feed` does.
         """
@@ -195,7 +199,7 @@ class Reader:
         return self._held
 
     def writer(self) -> Writer:
-        """A writer that goes on with this file. It must have a format."""
+        """A writer that continues this file. The format must be known."""
         assert self.format is not None
         return Writer(self.format, self.salt)
 
@@ -221,7 +225,7 @@ class Reader:
         return framed.decode(self.salt, data, framed.HEADER_SIZE, found)
 
     def _on_damage(self, reason: str, found: list[Record]) -> None:
-        """There is no record here: zeros where nothing was ever written, or damage."""
+        """Handle bytes that are not a record: zeros that were never overwritten, or damage."""
         rest = self._pieces[0]
         if rest.count(0) == len(rest):
             self._pieces = []
@@ -230,7 +234,7 @@ class Reader:
         self._end(self._damaged(reason), found)
 
     def _end(self, error: DamagedFileError, found: list[Record]) -> None:
-        """There are no more records than these."""
+        """End the file with an error, after these last records are returned."""
         self._damage = error
         if not found:
             raise error

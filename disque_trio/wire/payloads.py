@@ -1,9 +1,9 @@
 """The payload of a frame, for each type of message (original 5.3, 5.4).
 
-Most are made of the parts that the class of the message lists (`layout`), the others by functions
-here. Apart from the job's id, a message about one job has a type and two numbers: the message flags
-of the header, and an aux number after the id; together they are its word. The original sends each
-such message in a frame of its own; a batch of ours (`batches`) gives a word once for many jobs.
+Most payloads consist of the parts listed in the message's class (`layout`); functions here encode
+the others. Apart from the job's id, a message about one job has a type and two numbers: the message
+flags of the header, and an aux number after the id; together they are its word. The original sends
+each such message in a frame of its own; our batches (`batches`) have a word once for many jobs.
 """
 
 import itertools
@@ -52,7 +52,8 @@ _STATE: Final = struct.Struct(">40sQQI?")
 _POSTPONED: Final = struct.Struct(">40sIH")
 _SNOOZES: Final = struct.Struct(">I")
 _LONG: Final = struct.Struct(">II")
-"""The snoozes, and what the wait has beyond 32 bits: only to nodes that announce `LONG_WAITS`."""
+"""The count of snoozes, and the bits of the wait above 32: only for nodes that announce
+`LONG_WAITS`."""
 _MOST_LONG: Final = 0xFF
 _ANSWER: Final = struct.Struct(">QI")
 _FACT: Final = struct.Struct(">40sQQBBB")
@@ -61,7 +62,8 @@ Body = tuple[int, int, bytes]
 """What a message contributes to its frame: count, message flags, payload."""
 Writer = Callable[[Any], Body]
 Reader = Callable[[bytes, int, int, int, int], Message]
-"""Makes a message of the payload in bytes [at, end), the header's count and its message flags."""
+"""Decodes a message from the payload in bytes [at, end), the header's count and its message
+flags."""
 
 # Messages about one job.
 
@@ -70,7 +72,8 @@ Word = tuple[int, int, int]
 
 
 def _marks_of(kind: type[BusMessage]) -> tuple[Callable[[Any], Any], dict[Any, int]]:
-    """Gives the values of its marks, and their bits by these values."""
+    """A function that returns the values of a message's marks, and the flag bits by these
+    values."""
     marks = [each for each in kind.LAYOUT if each.form == MARK]
     values = itertools.product((False, True), repeat=len(marks))
     flags = {
@@ -128,7 +131,7 @@ WORD_READERS: Final[dict[int, Callable[[JobId, int, int], AboutJob]]] = {
     **{kind.NUMBER: _word_reader(kind) for kind in _ABOUT_JOBS},
     SetAck.NUMBER: _setack,
 }
-"""Make the message about a job, with these message flags and this aux number."""
+"""Functions that make the message about a job from message flags and aux number, by type number."""
 
 
 def _write_job(message: JobMessage) -> Body:
@@ -150,11 +153,11 @@ def _job_reader(number: int) -> Reader:
 # Messages that list their parts.
 
 _OPEN: Final = (BYTES, IDENTITIES)
-"""Of any size."""
+"""Parts of variable size."""
 
 
 def _fixed(layout: tuple[Part, ...]) -> tuple[list[Part], struct.Struct]:
-    """The parts of a fixed size, which come first."""
+    """The parts of a fixed size, which precede the others, and their layout."""
     fixed = [each for each in layout if each.form != MARK and each.form not in _OPEN]
     codes = ["I" if each.form == LENGTH else each.form for each in fixed]
     return fixed, struct.Struct(">" + "".join(codes))
@@ -179,8 +182,8 @@ def _parts_writer(kind: type[BusMessage]) -> Writer:
 
 
 def _queue_codec(kind: Any) -> tuple[Writer, Reader]:
-    """Of messages with a number and a queue, and a mark or none: nodes that look for jobs send
-    many of these."""
+    """Writer and reader for messages with a number, a queue, and at most one mark: a fast path,
+    because nodes that need jobs send many of these."""
     get = attrgetter(kind.LAYOUT[0].name)
     marks, flags = _marks_of(kind)
     bits = [each.bit for each in kind.LAYOUT if each.form == MARK]
@@ -221,7 +224,7 @@ def _parts_reader(kind: Any) -> Reader:
         for part, value in zip(fixed, layout.unpack_from(data, at), strict=True):
             if part.allowed and value not in part.allowed:
                 raise DamagedError("type unknown")
-            values[places[part.name]] = value  # of a length, until its bytes take its place
+            values[places[part.name]] = value  # a length is replaced by its bytes below
         for part in rest:
             place = places[part.name]
             stop = end if values[place] is None else begin + values[place]
@@ -241,7 +244,7 @@ def _ids(data: bytes, at: int, end: int) -> tuple[bytes, ...]:
     return tuple([data[place : place + NODE_ID_LENGTH] for place in places])
 
 
-# The others.
+# The other messages.
 
 
 def _write_gossip(message: GossipMessage) -> Body:
@@ -313,7 +316,7 @@ def _read_ping(data: bytes, at: int, end: int, count: int, _marks: int) -> Messa
 
 
 def _read_pong(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
-    """Behind the entries may be fields, with number and length: a later version may add some."""
+    """Fields may follow the entries, each with number and length: a later version may add some."""
     after = at + count * _GOSSIP.size
     expect(after <= end)
     fields = dict(_fields(data, after, end))
@@ -407,7 +410,8 @@ def _read_keyanswer(data: bytes, at: int, end: int, _count: int, _marks: int) ->
 
 
 def _pair(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The first of two numbers, and where the data after them starts; its length is the second."""
+    """The first of two numbers, and the start of the data after them. The second number must be the
+    length of that data."""
     expect(end - at >= _PAIR.size)
     first, length = _PAIR.unpack_from(data, at)
     expect(end - at == _PAIR.size + length)

@@ -19,23 +19,24 @@ from disque_trio.wire.canonical import BULK_HEADERS, SHORT, array_header, bulk_h
 _CR: Final = ord("\r")
 _LF: Final = ord("\n")
 MANY: Final = 128
-"""A list of more values is encoded in pieces,"""
+"""A list with more values is encoded in pieces."""
 LARGE: Final = 1 << 14
-"""and so is one with a string of more bytes: what is encoded at once is mostly less than 2 MB."""
+"""A list with a longer string is encoded in pieces, so that a reply encoded at once is rarely
+larger than 2 MB."""
 LARGEST: Final = 1 << 20
-"""A string alone is encoded in pieces if it has more bytes."""
+"""A single string that is longer is encoded in pieces."""
 _SOME: Final = 16
-"""Values of a list that are encoded at a time."""
+"""How many values of a list are encoded at a time."""
 _PIECE: Final = 1 << 16
-"""Bytes of a string that are copied at a time."""
+"""How many bytes of a string are copied at a time."""
 
 
 class TooLargeError(Exception):
-    """The reply is to be encoded in pieces."""
+    """The reply must be encoded in pieces."""
 
 
 def encode_reply(reply: Reply, protocol: int = 2) -> bytes:
-    """A reply's bytes, however many."""
+    """Encode a reply of any size."""
     try:
         return encode_small(reply, protocol)
     except TooLargeError:
@@ -45,12 +46,11 @@ def encode_reply(reply: Reply, protocol: int = 2) -> bytes:
 
 
 def encode_small(reply: Reply, protocol: int = 2) -> bytes:
-    """A reply's bytes; TooLargeError if they are to be made in `pieces`. SILENCE and PENDING have
-    none and must not be passed in.
+    """Encode a reply. Raises TooLargeError if it must be encoded in `pieces`. SILENCE and PENDING
+    must not be passed in.
 
-    Version 3 of the protocol has other nulls, which some of its clients require; maps and sets must
-    not be passed in for clients of version 2. If a body cannot be read from disk, the whole reply
-    is an error.
+    RESP3 has other nulls, which some of its clients require. Maps and sets must not be passed in
+    for RESP2. If a body cannot be read from disk, the whole reply is an error.
     """
     if isinstance(reply, Status):
         return encode_status(reply)
@@ -69,7 +69,7 @@ def encode_small(reply: Reply, protocol: int = 2) -> bytes:
 
 
 def encode_status(reply: Status) -> bytes:
-    """The bytes of a status, the most frequent reply in a pipeline."""
+    """Encode a status, the most frequent reply in a pipeline."""
     text = reply.text
     # Searching for a byte as an int is eight times as fast as for bytes.
     return b"+%b\r\n" % (_one_line(text) if _CR in text or _LF in text else text)
@@ -149,7 +149,7 @@ def _write_items(items: list[Reply], lines: list[bytes], protocol: int) -> None:
 
 
 def _write_job(lines: list[bytes], queue: Reply, job_id: Reply, body: Reply) -> bool:
-    """A job in a reply of GETJOB. False if the items are not three short strings."""
+    """Encode a job in a reply of GETJOB. Returns False if the items are not three short strings."""
     if not (isinstance(queue, bytes) and isinstance(job_id, bytes) and isinstance(body, bytes)):
         return False
     one, other, third = len(queue), len(job_id), len(body)
@@ -161,10 +161,10 @@ def _write_job(lines: list[bytes], queue: Reply, job_id: Reply, body: Reply) -> 
 
 
 def pieces(reply: Reply, protocol: int = 2) -> Iterator[bytes | Failure]:
-    """The bytes of a large reply, some at a time. An empty piece is work that has no result yet.
+    """Encode a large reply in pieces. An empty piece is work without a result yet.
 
-    A Failure is a body that cannot be read from disk: the whole reply, if nothing of it has left,
-    and one value of it otherwise.
+    A Failure is a body that cannot be read from disk. It replaces the whole reply if nothing of
+    that has been sent, otherwise one value.
     """
     if isinstance(reply, Lengthy):
         for values in reply.parts:
@@ -212,7 +212,7 @@ def _string(text: bytes | Spilled) -> Iterator[bytes | Failure]:
 
 
 def _items_of(values: list[Reply], protocol: int) -> Iterator[bytes | Failure]:
-    """A list's values without its header."""
+    """Encode a list's values without its header."""
     for at in range(0, len(values), _SOME):
         some = values[at : at + _SOME]
         lines: list[bytes] = []
@@ -232,5 +232,5 @@ def _unreadable(error: OSError) -> Failure:
 
 
 def _one_line(text: bytes) -> bytes:
-    """The text with spaces in place of line ends, which would end the reply."""
+    """Replace line ends, which would end the reply, with spaces."""
     return text.replace(b"\r", b" ").replace(b"\n", b" ")

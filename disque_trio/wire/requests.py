@@ -1,7 +1,7 @@
 """The parser of requests, for a node's side of the client protocol.
 
-`RequestParser` has two paths with the same results. The fast one takes complete short requests in
-canonical form, many at once (`canonical`). The strict one, `_parse`, takes the rest: inline
+`RequestParser` has two paths with the same results. The fast one parses complete short requests in
+canonical form, many at once (`canonical`). The strict one, `_parse`, handles the rest: inline
 requests, long arguments, parts of requests, errors (original 1.2, 1.3).
 """
 
@@ -12,29 +12,30 @@ from disque_trio.wire.resp import MAX_BULK, ProtocolError, integer
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
 MAX_LINE: Final = 65_536
-"""Bytes of an inline request or of a header before its line must end."""
+"""The maximum length of an inline request or of a header line."""
 MAX_ELEMENTS: Final = 1_048_576
 _SMALL: Final = 2048
 """Longer input is checked before it is split: it may be one long argument."""
 _MANY: Final = 32
-"""Line ends in its beginning that show it to be many short arguments: the 200 ids of an ACKJOB take
-a fifth of the time."""
+"""The number of line ends in its beginning from which it counts as many short arguments: the 200
+ids of an ACKJOB then take a fifth of the time."""
 _count_of: Final = canonical.ARRAY_SIZES.get
 _fit: Final = canonical.fit
 PIECE: Final = 1 << 14
-"""Bytes that are parsed at a time. Requests take up to ten times the memory of their bytes, so
-input is not parsed before its requests are wanted."""
+"""How many bytes are parsed at a time. Requests take up to ten times the memory of their bytes, so
+input is not parsed before its requests are needed."""
 MOST_LINES: Final = 1536
-"""Lines of a piece, estimated from its beginning: 170 usual ADDJOBs have so many."""
+"""The maximum number of lines of a piece, estimated from its beginning: that of 170 usual
+ADDJOBs."""
 _FEW: Final = 128
-"""Requests that the strict path makes at a time."""
+"""How many requests the strict path parses at a time."""
 ARG_BYTES: Final = 48
-"""Memory that an argument takes besides its text."""
+"""The memory of an argument besides its text."""
 _ASTERISK: Final = ord("*")
 _NEVER_FIRST: Final = frozenset(range(0x100)).difference(b"\t\n\v\f\r", range(0x20, 0x7F))
-"""Bytes with which no request begins: another protocol does, such as TLS."""
+"""Bytes with which no request begins, but other protocols such as TLS do."""
 _BUS: Final = b"DbuZ"
-"""What frames of the bus begin with."""
+"""The beginning of bus frames."""
 _NO_REQUEST: Final = (
     b"ERR Protocol error: no request begins like this; for TLS, connect to the 'tls-port'"
 )
@@ -43,10 +44,10 @@ _NO_REQUEST: Final = (
 class RequestParser:
     """Parses one client's bytes, in pieces of any size, into requests, a piece at a time.
 
-    `feed` returns the requests that are found at once, `more` those of the next piece while
-    `pending` is not 0. The caller carries them out in order, and then checks `error`: the error in
-    the bytes after those requests, after which there are no more. While its machine takes no
-    requests, a caller should call neither, and not read from the socket.
+    `feed` returns the requests that are found at once; `more` returns those of the next piece while
+    `pending` is not 0. The caller handles them in order, and then checks `error`: the error in the
+    bytes after those requests, after which there are no more. While its machine accepts no
+    requests, a caller should call neither, and should not read from the socket.
     """
 
     __slots__ = (
@@ -56,42 +57,41 @@ class RequestParser:
 
     def __init__(self, max_bulk: int = MAX_BULK) -> None:
         self._most = max_bulk
-        """Bytes that one argument may have, `canonical.SHORT` at least."""
+        """The maximum size of an argument, at least `canonical.SHORT`."""
         self.error: ProtocolError | None = None
         self.buffered = 0
-        """Bytes held: of a request that is not complete, or `pending`."""
+        """The number of buffered bytes: of an incomplete request, or `pending`."""
         self.pending = 0
-        """Bytes after the last piece, where `more` goes on. While there are any, no request is
-        incomplete."""
+        """The number of bytes after the last piece, which `more` parses. While there are any, no
+        request is incomplete."""
         self._data = b""
         """The bytes that end with the pending ones."""
         self._at = 0
-        """Where the pending bytes start in `_data`."""
+        """The start of the pending bytes in `_data`."""
         self._args: list[bytes] = []
         self._elements = 0
-        """How many elements the request being parsed has; 0 between requests."""
+        """The number of elements of the request being parsed; 0 between requests."""
         self._taken = 0
-        """Bytes of it that have been parsed into `_args`."""
+        """How many of its bytes have been parsed into `_args`."""
         self._rest = bytearray()
         self._needed = 0
-        """How long `_rest` must be for another look to be worth it."""
+        """How long `_rest` must be before it is parsed again."""
 
     @property
     def spare(self) -> int:
-        """Bytes reserved for the rest of an incomplete request."""
+        """The bytes reserved for the rest of an incomplete request."""
         return max(0, self._rest.__alloc__() - len(self._rest))
 
     @property
     def weight(self) -> int:
-        """Bytes of memory of all buffered input."""
+        """The memory of all buffered input, in bytes."""
         args = self._taken + ARG_BYTES * len(self._args) if self._args else 0
         rest = self._rest.__alloc__() if self._rest else 0
         return len(self._data) + rest + args
 
     def feed(self, data: bytes) -> list[list[bytes]]:
-        """The requests that these bytes complete, if they are few; otherwise `more` returns them.
-
-        None while bytes are pending: these are appended. A single request only if it is the last.
+        """Parse received bytes. Returns the requests that they complete if they are few; otherwise
+        `more` returns them. While bytes are pending, these are appended, and the result is empty.
         """
         if self.buffered or self.error is not None:
             return self._resume(data)
@@ -107,8 +107,8 @@ class RequestParser:
         return self._split(lines)
 
     def more(self, most_lines: int = MOST_LINES) -> list[list[bytes]]:
-        """The requests of the next piece, of about so many lines. If there are none, nothing is
-        pending any more."""
+        """The requests of the next piece of about `most_lines` lines. If there are none, no bytes
+        are pending any longer."""
         requests: list[list[bytes]] = []
         ends = self._data.count(b"\r\n", self._at, self._at + _SMALL)
         if ends < _MANY and self.pending > _SMALL:
@@ -130,7 +130,8 @@ class RequestParser:
         return requests + quick
 
     def _take_pending(self) -> tuple[bytes, int]:
-        """The pending bytes: an object that ends with them, and where they start in it."""
+        """Remove the pending bytes: returns an object that ends with them, and their start in
+        it."""
         data, at = self._data, self._at
         self._data = b""
         self.buffered = self.pending = 0
@@ -163,15 +164,14 @@ class RequestParser:
         return requests
 
     def _split(self, lines: list[bytes]) -> list[list[bytes]]:
-        """The fast path as far as it goes, then the strict path."""
+        """Parse lines: by the fast path as far as possible, then by the strict path."""
         requests = canonical.take(lines)
         if len(lines) > 1 or lines[0]:
             requests += self._parse(b"\r\n".join(lines), 0, _FEW)
         return requests
 
     def _parse(self, data: bytes, at: int, most: int) -> list[list[bytes]]:
-        """The strict path: one request after the other, to the end of the data or `most` of
-        them."""
+        """The strict path: parse requests one by one, to the end of the data or up to `most`."""
         requests: list[list[bytes]] = []
         self._needed = 0
         try:
@@ -184,8 +184,8 @@ class RequestParser:
                 if at == before:
                     break
         except ProtocolError as error:
-            # Without its traceback, whose frames refer to this parser and its input: a cycle that
-            # the garbage collector would find late, because it is as old as the connection.
+            # A copy without the traceback, whose frames refer to this parser and its input: a cycle
+            # that the garbage collector would find late, because it is as old as the connection.
             self.error = ProtocolError(error.text)
             self._args = []
             self._taken = 0
@@ -198,7 +198,7 @@ class RequestParser:
         return requests
 
     def _begin(self, data: bytes, at: int, requests: list[list[bytes]]) -> int:
-        """Take an array header or an inline request. Returns where the next item starts."""
+        """Parse an array header or an inline request. Returns the start of the next item."""
         if data[at] != _ASTERISK:
             if data[at] in _NEVER_FIRST or data.startswith(_BUS, at):
                 raise ProtocolError(_NO_REQUEST)
@@ -217,7 +217,8 @@ class RequestParser:
         return end + 2
 
     def _take_elements(self, data: bytes, at: int, requests: list[list[bytes]]) -> int:
-        """Take the complete elements, and the request if that completes it."""
+        """Parse the complete elements, and the request if it is complete then. Returns the end of
+        the last complete element."""
         args, elements = self._args, self._elements
         start, here = at, len(data)
         while len(args) < elements:
@@ -261,7 +262,7 @@ def _bulk_size(header: bytes, most: int) -> int:
 
 
 def _take_inline(data: bytes, at: int, requests: list[list[bytes]]) -> int:
-    """Take the line at `at` if it is complete. Returns where the next item starts."""
+    """Parse the line at `at` if it is complete. Returns the start of the next item."""
     end = data.find(b"\n", at, at + MAX_LINE + 1)
     if end < 0:
         _expect_line_end(data, at, b"too big inline request")

@@ -12,15 +12,16 @@ from disque_trio.wire import canonical
 
 MAX_BULK: Final = 512 << 20
 MAX_DEPTH: Final = 32
-"""Levels of nested arrays that a client accepts; a node's replies have four."""
+"""The maximum depth of nested arrays that a client accepts; a node's replies have four levels."""
 
 
 _PLAIN_HEADER: Final = len(b":99999999\r\n")
-"""Of a string or number that is taken in the short way, which is far below the limits."""
+"""The maximum length of a header that the fast path parses; such values are far below the
+limits."""
 
 
 class ProtocolError(Exception):
-    """The other side broke the protocol. `text` is the whole error, without the dash."""
+    """The other side has violated the protocol. `text` is the whole error, without the dash."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__(text.decode("latin-1"))
@@ -28,7 +29,7 @@ class ProtocolError(Exception):
 
 
 def integer(text: bytes) -> int | None:
-    """A signed 64-bit number in its shortest form, or None."""
+    """Parse a signed 64-bit number in its shortest form; None if it is invalid."""
     digits = text.removeprefix(b"-")
     if not digits.isdigit() or len(digits) > 19 or (digits[0] == 0x30 and text != b"0"):
         return None
@@ -37,7 +38,7 @@ def integer(text: bytes) -> int | None:
 
 
 def encode_request(args: Sequence[bytes]) -> bytes:
-    """A request in canonical form."""
+    """Encode a request in canonical form."""
     lines = [b"*%d" % len(args)]
     for arg in args:
         lines += (canonical.bulk_header(len(arg)), arg)
@@ -61,8 +62,8 @@ class ReplyParser:
     def feed(self, data: bytes) -> list[Reply]:
         """The replies that these bytes complete.
 
-        Raises ProtocolError if they are not replies: the next reply cannot be found, so the
-        connection must be closed.
+        Raises ProtocolError if the bytes are not replies; then the connection must be closed,
+        because the next reply cannot be found.
         """
         rest = self._rest
         rest += data
@@ -77,12 +78,12 @@ class ReplyParser:
         return replies
 
     def _take_plain(self, data: bytes, at: int) -> int:
-        """Take items of the innermost array that are strings or numbers from 0 up, as most are, in
-        fewer steps; not its last one. Returns where the next item starts."""
+        """A fast path for items of the innermost array that are strings or non-negative numbers,
+        except its last item. Returns the start of the next item."""
         _, count, items = self._open[-1]
         for _ in range(count - len(items) - 1):
             end = data.find(b"\r\n", at, at + _PLAIN_HEADER)
-            # A line end in place of an item: the compiled form cannot slice backwards.
+            # Handles a line end in place of an item: the compiled form cannot slice backwards.
             text = data[at + 1 : end] if end > at else b""
             if not text.isdigit() or (text[0] == 0x30 and len(text) > 1):
                 break
@@ -101,7 +102,7 @@ class ReplyParser:
         return at
 
     def _take(self, data: bytes, at: int, replies: list[Reply]) -> int:
-        """Take the item at `at` if it is complete. Returns where the next one starts."""
+        """Parse the item at `at` if it is complete. Returns the start of the next item."""
         kind = data[at : at + 1]
         if kind not in _REPLY_KINDS:
             raise ProtocolError(b"Protocol error: no reply starts with %a" % kind)
@@ -126,7 +127,7 @@ class ReplyParser:
         return end + 2
 
     def _put(self, reply: Reply, replies: list[Reply]) -> None:
-        """Add an item to its array, and each array that this completes to its own."""
+        """Add an item to its array, and each array that is complete then to its own array."""
         while self._open:
             kind, count, items = self._open[-1]
             items.append(reply)

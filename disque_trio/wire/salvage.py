@@ -1,8 +1,8 @@
-"""Salvage of a damaged file in our format: every record that is sound, wherever it is.
+"""Salvage of a damaged file in our format: finds every sound record, anywhere in the file.
 
-The whole file must be mapped into memory: damage to a record's beginning hides where the next one
-is, so it is searched for. The salt of the checksums keeps content of a job's body from being taken
-for a record (`framed`).
+The whole file must be mapped into memory: after a damaged beginning of a record, the next record
+must be searched for. The salt of the checksums prevents content of a job's body from being read as
+a record (`framed`).
 """
 
 from collections.abc import Iterator
@@ -34,8 +34,8 @@ Data = bytes | mmap
 def salvage(data: Data) -> Iterator[Record | Gap]:
     """The sound records and the gaps between them, in the file's order.
 
-    Raises DamagedError if not even the header can be guessed, and NewerFileError at what only a
-    newer version can have written.
+    Raises DamagedError if the header cannot be reconstructed, and NewerFileError at content that
+    only a newer version can have written.
     """
     salt, is_sound = _salt(data)
     at = framed.HEADER_SIZE
@@ -55,14 +55,14 @@ def salvage(data: Data) -> Iterator[Record | Gap]:
 
 
 def _decode(salt: int, data: Data, at: int, found: list[Record]) -> framed.Stop:
-    """Decode a piece of the file, and more if a record is longer than that."""
+    """Decode a window of the file, or a whole record if that is longer."""
     size = max(_WINDOW, framed.size_at(data, at))
     stop = framed.decode(salt, data[at : at + size], 0, found)
     return framed.Stop(at + stop.at, stop.needed, stop.damage, stop.newer)
 
 
 def _next_sound(salt: int, data: Data, at: int) -> int:
-    """Where the next sound record begins, or the end of the file."""
+    """The start of the next sound record, or the end of the file."""
     while (at := data.find(framed.MARK, at)) >= 0:
         if _is_sound(salt, data, at):
             return at

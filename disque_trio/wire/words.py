@@ -1,4 +1,4 @@
-"""Splits a line into words, as inline requests are split (original 1.2).
+"""Splits the line of an inline request into words (original 1.2).
 
 White space separates words. Double quotes have the escapes \\n \\r \\t \\b \\a \\\\ \\" and \\xHH,
 single quotes only \\'. A quote may open inside a word; the closing one also ends the word.
@@ -27,7 +27,8 @@ _CONTROLS: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"
 
 
 def split(line: bytes) -> list[bytes]:
-    """The words, quotes and escapes undone; `""` gives an empty one."""
+    """The words, with quotes and escapes resolved; `""` is an empty word. Raises
+    UnbalancedQuotesError."""
     if b'"' not in line and b"'" not in line:
         return line.split()
     line = line.strip()

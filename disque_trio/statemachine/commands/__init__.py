@@ -1,1 +1,1 @@
-"""What clients may ask: `table` has one row for each command."""
+"""The commands of clients: `table` has one row for each."""

@@ -1,4 +1,4 @@
-"""ADDJOB (original 2.2): what is asked, whether it can be, and the new job.
+"""ADDJOB (original 2.2): resolve the options, check them, and make the job.
 
 Sets `NodeState.begun`.
 """
@@ -76,37 +76,38 @@ _I_LEAVE: Final = (
 
 @attrs.frozen
 class ResolvedOptions:
-    """The options with their defaults, as each job gets them. Milliseconds."""
+    """The options of ADDJOB with defaults applied. Times are in milliseconds."""
 
     options: Options
     ttl: Millis
     retry: Millis
     delay: Millis
     last_wall: Millis
-    """Until this moment the TTL fits 32-bit Unix seconds."""
+    """The last wall time at which the job's expiry fits 32-bit Unix seconds."""
     carried: dict[str, Any]
     """The fields of `extensions` that the options set."""
     extensions: Extensions | None
-    """None for plain jobs. GROUP and UNIQUE may have the values of another job."""
+    """None for plain jobs. GROUP and UNIQUE may contain placeholders (`_resolve`)."""
     needs: int
     """The capabilities that a node must have to keep such a job."""
     is_simple: bool
-    """A job of one copy has no delay and no key, is delivered at least once, and may come to a
-    queue of any length."""
+    """The job has no delay, no key and no MAXLEN, and is delivered at least once; with one replica
+    it can take the fast path."""
     id_end: bytes
     may_follow: bool
-    """May the job be added while earlier ones of the client wait for their copies?"""
+    """May the job be added while earlier ADDJOBs of the client wait for replicas?"""
 
 
 def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """Add a job; the reply is its id, at once or when enough nodes hold it.
+    """Add a job. The reply is its id, at once or when enough nodes hold it.
 
-    A node that keeps no copy waits for those of others even with ASYNC, or the job might have none.
+    A node that keeps no copy waits for the replicas even with ASYNC, because the job might
+    otherwise have none.
     """
     try:
         resolved, extensions = _RESOLVED[tuple(args[4:])] if len(args) > 4 else _PLAIN
     except CommandError:
-        # If the timeout is forgotten, an option stands in its place.
+        # If the client omitted the timeout, an option is in its place.
         if args[3].upper() in NAMES:
             raise CommandError(
                 SYNTAX_ERROR + b": ms-timeout is missing before %b: ADDJOB queue body ms-timeout"
@@ -123,7 +124,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     external = replication.is_external(
         node, replicas, is_async=options.is_async, needs=resolved.needs
     )
-    # A node that keeps no copy cannot look after those that follow in the background.
+    # A node that keeps no copy cannot complete replication in the background.
     sync = replicas if external else options.synced(replicas, node.config.default_sync)
     _check(node, args[1], resolved, replicas, sync, external=external)
     if lifecycle.is_paused_in(node, args[1]):
@@ -150,8 +151,8 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def _may_be_short(node: NodeState, resolved: ResolvedOptions) -> bool:
-    """May a job of one copy take the fast path: is there enough memory, is the node not leaving,
-    do the TTL and the extensions fit?"""
+    """May a job with one replica take the fast path? Memory must suffice, the node must not be
+    leaving, and the TTL and extensions must be storable."""
     memory = node.memory
     return (
         memory.held <= memory.soft
@@ -165,7 +166,7 @@ def _may_be_short(node: NodeState, resolved: ResolvedOptions) -> bool:
 def _add_alone(
     node: NodeState, args: list[bytes], resolved: ResolvedOptions, extensions: Extensions | None
 ) -> Reply:
-    """The fast path: one copy, here, delivered at least once, all checks passed."""
+    """Add an at-least-once job whose only replica is here, after all checks."""
     body = args[2]
     queue = lifecycle.queue_for(node, args[1])
     if queue.paused & PAUSE_IN:
@@ -199,10 +200,10 @@ def _add_alone(
 
 
 def may_follow(node: NodeState, client: Client, args: list[bytes]) -> bool:
-    """May this be carried out while the client waits for the copies of its last ADDJOBs?
+    """May this ADDJOB run while the client waits for replicas of earlier ones?
 
-    Not if the result depends on theirs: a job of one copy would be queued before them, unless it
-    waits for its key, and MAXLEN depends on the queue.
+    Not if its result depends on theirs: a job with REPLICATE 1 would be queued before them, unless
+    it waits for its key, and MAXLEN depends on the length of the queue.
     """
     if len(args) < _LEAST or not pending_adds.may_follow(node, client, args[2]):
         return False
@@ -213,10 +214,10 @@ def may_follow(node: NodeState, client: Client, args: list[bytes]) -> bool:
 
 
 def _resolve(words: tuple[bytes, ...]) -> tuple[ResolvedOptions, Extensions | None]:
-    """What these options mean, and the extensions of a job that has them.
+    """The resolved options for these words, and the extensions of the job.
 
     Parsing options takes longer than adding the job, and each job may have another group or key. So
-    the parsed options are remembered with `_ANY` in place of both.
+    parsed options are cached with `_ANY` in place of both.
     """
     shared = list(words)
     own: dict[str, Any] = {}
@@ -234,7 +235,8 @@ def _parse(words: tuple[bytes, ...]) -> ResolvedOptions:
 
 
 def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
-    """The options with defaults; TTL and RETRY within what can be counted (original, defect 3)."""
+    """The options with defaults. TTL and RETRY are limited to `max_ttl_s` seconds (original, defect
+    3)."""
     ttl = min(options.ttl, max_ttl_s)
     retry = (options if ttl == options.ttl else attrs.evolve(options, ttl=ttl)).retry_s
     extensions = options.extensions
@@ -263,7 +265,7 @@ _PLAIN: Final = _in(Options(), MAX_INTEGER), None
 _ANY: Final = b"any"
 _PARSED: Final = Remembered(_parse)
 _RESOLVED: Final = Remembered(_resolve, lambda pair: pair[0].options.unique is None)
-"""Without keys, each of which is mostly of one job."""
+"""Excludes options with a key, because most keys are used by one job only."""
 
 
 def _check(
@@ -275,7 +277,7 @@ def _check(
     *,
     external: bool,
 ) -> None:
-    """The refusals, in the original's order."""
+    """Check the request, in the original's order. Raises CommandError."""
     options = resolved.options
     if (resolved.needs or resolved.extensions) and not node.keeps_extensions:
         raise CommandError(NO_PLACE if resolved.extensions else _NO_PLACE_FOR_LONG)
@@ -288,7 +290,7 @@ def _check(
 
 
 def check_periods(options: Options, replicas: int) -> None:
-    """Refuse times that cannot be. Raises CommandError."""
+    """Check RETRY and DELAY against REPLICATE and TTL. Raises CommandError."""
     if options.retry == 0 and replicas > 1:
         raise CommandError(
             b"ERR With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)"
@@ -329,8 +331,8 @@ def _check_nodes(node: NodeState, sync: int, resolved: ResolvedOptions, *, exter
 
 
 def _unlinked(node: NodeState) -> bytes:
-    """Until a node that has gone, or has been started anew, is suspected or linked, it is not known
-    what it keeps."""
+    """An addition to the error if reachable nodes have no link: a node that has stopped or
+    restarted counts by its old capabilities until it is suspected or linked."""
     count = sum([not peer.is_connected for peer in node.cluster.reachable])
     if not count:
         return b""
@@ -376,13 +378,12 @@ def _make(
 
 
 def _with_key(extensions: Extensions | None, body: bytes) -> Extensions | None:
-    """With the key of a job with this body: in place of an empty key its SHA-256, in hexadecimal
-    digits."""
+    """Replace an empty key with the SHA-256 of the body, in hexadecimal digits."""
     if extensions is None or extensions.key != b"":
         return extensions
     return attrs.evolve(extensions, key=hashlib.sha256(body).hexdigest().encode())
 
 
 def max_ttl(node: NodeState) -> int:
-    """The TTL in seconds with which a job expires just before Unix seconds outgrow 32 bits."""
+    """The longest TTL in seconds: such a job expires just before Unix seconds exceed 32 bits."""
     return max((1 << 32) - 1 - node.wall // 1000, 1)

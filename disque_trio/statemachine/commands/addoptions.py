@@ -1,6 +1,6 @@
 """The options of ADDJOB, from words to values (original 2.2).
 
-Of the original's options the last of each wins; ours may be given once.
+If an option of the original is repeated, the last one wins; our options must not be repeated.
 """
 
 from typing import Final
@@ -24,11 +24,12 @@ NAMES: Final = tuple(
         ]
     )
 )
-"""As an error lists them: these, then the others, each before those that need it."""
+"""The options in the order of error texts: `_LISTED` first, and each option before those that need
+it."""
 
 
 def parse_options(words: list[bytes]) -> Options:
-    """The options in any order and case. Raises CommandError."""
+    """Parse the options, in any order and case. Raises CommandError."""
     options = Options()
     left = Words(words)
     for word in left:

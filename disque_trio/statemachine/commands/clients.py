@@ -27,9 +27,10 @@ USAGE: Final = (
 )
 _LIBRARY: Final = (b"lib-name", b"lib-ver")
 _LONGEST_INFO: Final = 128
-"""Bytes of a library's name or version: this memory is not accounted."""
+"""The maximum size of a library's name or version, in bytes. The node does not account for this
+memory."""
 _LINE_BYTES: Final = 200
-"""About what a client's line takes."""
+"""The approximate size of a client's line, in bytes."""
 
 
 def client(node: NodeState, caller: Client, args: list[bytes]) -> Reply:
@@ -41,7 +42,7 @@ def client(node: NodeState, caller: Client, args: list[bytes]) -> Reply:
         case [b"info"]:
             return sessions.ask(node, caller, ReadVitals(), _line)
         case [b"kill", address]:
-            # The old form: it may be the caller.
+            # The old form, which may end the caller's own connection.
             victims = [each for each in node.clients.values() if each.address == address]
             if not _kill(node, caller, victims):
                 raise CommandError(b"ERR No such client: none has the address %b" % shown(address))
@@ -78,7 +79,7 @@ def _of_itself(caller: Client, args: list[bytes]) -> Reply:
 
 
 def _ask_for_list(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
-    """LIST, LIST TYPE normal, LIST ID id [id ...]: the clients connected when the answer is
+    """LIST, LIST TYPE normal, LIST ID id [id ...]: the clients that are connected when the reply is
     made."""
     ids: list[int] | None = None
     match [word.lower() for word in words]:
@@ -102,7 +103,7 @@ def _ask_for_list(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
 
 
 def _long_list(node: NodeState, found: list[Client], vitals: Vitals) -> Reply:
-    """The lines of many clients, some at a time; those that go meanwhile are left out."""
+    """The lines of many clients, in several steps. Excludes clients that disconnect meanwhile."""
     made: list[bytes] = []
     some = max(node.knobs.peeked_at_once, 1)
 
@@ -125,7 +126,8 @@ def _lines(node: NodeState, clients: list[Client], vitals: Vitals) -> bytes:
 
 
 def check_type(kind: bytes) -> None:
-    """All clients are of type normal: there are no replicas and no subscribers."""
+    """Raise CommandError unless the type is `normal`, as of all clients: there are no replicas and
+    no subscribers."""
     if kind.lower() != b"normal":
         raise CommandError(
             b"ERR Unknown client type %b: all clients are of type normal" % shown(kind)
@@ -133,7 +135,7 @@ def check_type(kind: bytes) -> None:
 
 
 def _line(node: NodeState, each: Client, vitals: Vitals) -> bytes:
-    """Pending output counts once, as `omem`, in `oll` pieces."""
+    """A client's line of CLIENT LIST. Pending output is counted only in `omem`, as `oll` chunks."""
     connection = vitals.connection_of(each.id)
     return b"id=%d addr=%b fd=%d name=%b age=%d idle=%d flags=%b qbuf=%d qbuf-free=%d " % (
         each.id,
@@ -188,7 +190,8 @@ class _Filters:
     skip_me: bool = True
 
     def add(self, word: bytes, value: bytes) -> None:
-        """One word with its value; the last of a kind counts."""
+        """Add a filter with its value; it replaces an earlier one of the same kind. Raises
+        CommandError."""
         if word == b"id":
             self.id = parse.integer(value, name=b"ID")
         elif word == b"addr":
@@ -211,7 +214,7 @@ class _Filters:
 
 
 def _kill(node: NodeState, caller: Client, victims: list[Client]) -> int:
-    """End connections: others at once, their waits included; the caller after its answer."""
+    """Close connections: the caller's after its reply, others at once. Returns their number."""
     for victim in victims:
         sessions.close(node, victim)
         if victim is not caller:
@@ -220,7 +223,7 @@ def _kill(node: NodeState, caller: Client, victims: list[Client]) -> int:
 
 
 def set_name(caller: Client, name: bytes) -> Reply:
-    """The name is part of a line of CLIENT LIST, so it must be one word."""
+    """Set the client's name. It is part of a line of CLIENT LIST, so it must be one word."""
     if not _is_plain(name):
         raise CommandError(
             b"ERR Client names cannot contain spaces, newlines or special characters."
@@ -253,7 +256,7 @@ def _set_info(caller: Client, name: bytes, value: bytes) -> Reply:
 
 
 def _set_reply_mode(caller: Client, mode: bytes) -> Reply:
-    """Only ON is answered; SKIP changes nothing while everything is silenced."""
+    """Only ON gets a reply. While the mode is OFF, SKIP has no effect."""
     if mode == b"on":
         caller.reply_mode = ReplyMode.ON
         return OK

@@ -35,7 +35,7 @@ USAGE: Final = (
 
 
 def nodes(node: NodeState) -> Reply:
-    """The reply of HELLO: this node and the others with their addresses, without those in handshake
+    """The reply of HELLO: all nodes with their addresses and priorities, except nodes in handshake
     (original, defect 28)."""
     known: list[Reply] = [
         [peer.id, peer.ip.encode(), b"%d" % peer.port, b"%d" % _priority(node, peer)]
@@ -46,7 +46,7 @@ def nodes(node: NodeState) -> Reply:
 
 
 def _priority(node: NodeState, peer: Peer) -> int:
-    """The priority for clients; they should use the node with the lowest."""
+    """The priority for clients, which should prefer the node with the lowest one."""
     if peer.flags & (FAIL | LEAVING):
         return 100
     if peer.flags & PFAIL:
@@ -104,7 +104,7 @@ def _met(place: tuple[str, int, int], node: NodeState, _client: Client, lookup: 
 
 def _info(cluster: Cluster) -> Reply:
     fields = {
-        # As in the original, which knows no other state.
+        # As in the original, which has no other state.
         b"cluster_state": b"ok",
         b"cluster_known_nodes": b"%d" % len(cluster.nodes),
         b"cluster_reachable_nodes": b"%d" % len(cluster.reachable),
@@ -122,7 +122,7 @@ def _saved(node: NodeState, client: Client, error: str | None) -> Reply:
 
 
 def _applied(_node: NodeState, _client: Client, _outcome: object) -> Reply:
-    """The change outlasts a restart, unless the disk refuses it."""
+    """Reply OK. The change survives a restart, unless writing nodes.conf has failed."""
     return OK
 
 

@@ -1,7 +1,8 @@
-"""CONFIG: look at and change the configuration of the running node (original 2.13).
+"""CONFIG: read and change the configuration of the running node (original 2.13).
 
-Owns `NodeState.config`, which it replaces whole; every use reads it anew, so most directives need
-nothing more. Those that need a chore of the driver take effect once it has succeeded.
+Owns `NodeState.config`, a frozen record that is replaced by each change. Every use reads it again,
+so most directives need no further action. Directives that need a chore of the driver take effect
+after the chore has succeeded.
 """
 
 from typing import Final
@@ -72,7 +73,8 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
             node.config = directives.set_value(node.config, name, value)
             _watch_idle_anew(node)
         case b"maxmemory":
-            # At once in force. A limit that leaves no room for jobs is one way to stop new ones.
+            # The limit applies at once. Operators may set one that leaves no room, to stop new
+            # jobs.
             node.config = directives.set_value(node.config, name, value)
             pressure.review(node)
             pressure.relieve(node)
@@ -99,7 +101,7 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
 
 
 def _set_appendonly(node: NodeState, client: Client, value: bytes) -> Reply:
-    """The driver opens or closes the file; recording starts or ends with its answer."""
+    """The driver opens or closes the file; recording starts or stops when its chore is done."""
     wanted = directives.set_value(node.config, b"appendonly", value)
     if wanted.appendonly == node.config.appendonly:
         return OK
@@ -127,7 +129,8 @@ def turn_off_once(node: NodeState) -> None:
 
 
 def _change_directory(node: NodeState, client: Client, value: bytes) -> Reply:
-    """A relative path is relative to the present directory; an empty one is left to the system."""
+    """A relative path is relative to the current directory. For an empty one, the system reports
+    the error."""
     now = encode(node.config.dir)
     path = value if not now or not value or value.startswith(b"/") else b"%b/%b" % (now, value)
     directives.set_value(node.config, b"dir", path)
@@ -142,7 +145,8 @@ def _change_directory(node: NodeState, client: Client, value: bytes) -> Reply:
 
 
 def _set_maxclients(node: NodeState, client: Client, value: bytes) -> Reply:
-    """More clients need more file descriptors; fewer are always possible."""
+    """A higher limit needs more file descriptors, which the driver requests; a lower one always
+    succeeds."""
     wanted = directives.set_value(node.config, b"maxclients", value).maxclients
     if wanted <= node.config.maxclients:
         node.config = directives.set_value(node.config, b"maxclients", value)
@@ -161,7 +165,8 @@ def _set_maxclients(node: NodeState, client: Client, value: bytes) -> Reply:
 
 
 def _set_tls(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
-    """The certificates are read before the change is accepted; setting the same file rereads it."""
+    """The driver reads the certificates before the change is accepted. Setting the same file again
+    rereads it."""
     changed = directives.set_value(node.config, name, value)
 
     def then(node: NodeState, _client: Client, error: str | None) -> Reply:
@@ -174,12 +179,12 @@ def _set_tls(node: NodeState, client: Client, name: bytes, value: bytes) -> Repl
 
 
 def adopt(node: NodeState, config: Config) -> None:
-    """The driver has reread the secrets from their files."""
+    """Adopt the configuration after the driver has reread the secrets from their files."""
     node.config = config
 
 
 def _watch_idle_anew(node: NodeState) -> None:
-    """The `timeout` has changed: set the timers of all clients anew."""
+    """`timeout` has changed: rearm the timers of all clients that are not blocked."""
     for client in node.clients.values():
         if client.blocked is Blocked.NO:
             node.timers.disarm(client)

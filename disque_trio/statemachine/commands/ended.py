@@ -1,4 +1,4 @@
-"""Jobs that have ended, as JSCAN and SHOW show them."""
+"""Ended jobs in the replies of JSCAN and SHOW."""
 
 from collections.abc import Callable
 from typing import Final
@@ -13,7 +13,7 @@ STATE: Final = b"ended"
 
 
 def show(node: NodeState, job_id: JobId) -> Steps:
-    """What is remembered of one job, with its result; null if nothing is."""
+    """The kept record of an ended job, with its result; null if there is none."""
     found, before = node.endings.find(job_id, node.endings.end)
     while before:
         yield
@@ -26,8 +26,8 @@ def show(node: NodeState, job_id: JobId) -> Steps:
 def look(
     endings: Endings, fits: Callable[[Sheet, int], bool], before: int, most: int, steps: int
 ) -> tuple[list[Record], int]:
-    """Up to `most` that fit, out of so many before that number, the newest first; and the number
-    before which to go on, or 0 at the end."""
+    """Up to `most` matching records out of the last `steps` before number `before`, newest first;
+    and the number before which to continue, or 0 at the end."""
     found: list[Record] = []
     for sheet in endings.newest(before):
         first = sheet.first
@@ -41,7 +41,7 @@ def look(
 
 
 def describe(record: Record) -> list[Reply]:
-    """The elements of SHOW, of which most have no value any more; then what is known of its end."""
+    """The elements of SHOW, most of which have no value for an ended job; then the outcome."""
     head, details = record.head, record.details
     is_whole = len(head) < HEAD
     reply: list[Reply] = [b"id", record.id, b"queue", record.queue, b"state", STATE]

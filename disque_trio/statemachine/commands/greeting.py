@@ -1,8 +1,8 @@
-"""HELLO, which lists the nodes in Disque and is the greeting of the Redis protocol; and RESET.
+"""HELLO, which lists the nodes in Disque and selects the protocol in Redis; and RESET.
 
-`HELLO` alone is Disque's (original 2.10). With a protocol version it is the first request of
-current Redis clients; the original refuses it. Version 3 changes only the shape of this reply, of
-those of CONFIG GET and COMMAND, and of nulls. Owns `Client.protocol`.
+`HELLO` alone is Disque's (original 2.10). Current Redis clients send it with a protocol version as
+their first request; the original refuses that. Version 3 changes only nulls, and the replies of
+this command, CONFIG GET, COMMAND, QUEUE INFO and TRACE. Owns `Client.protocol`.
 """
 
 from typing import Final
@@ -41,7 +41,7 @@ def _greet(node: NodeState, client: Client, version: bytes, words: Words) -> Rep
             case b"SETNAME":
                 set_name(client, words.value(b"SETNAME"))
             case _:
-                # The word may be a password in the wrong place: it is not shown.
+                # The error omits the word, because it may be a misplaced password.
                 raise CommandError(SYNTAX_ERROR + b": HELLO " + USAGE.encode())
     _check_authenticated(node, client)
     client.protocol = protocol
@@ -58,7 +58,7 @@ def _greet(node: NodeState, client: Client, version: bytes, words: Words) -> Rep
 
 
 def reset(node: NodeState, client: Client, _args: list[bytes]) -> Reply:
-    """RESET: bring the connection into the state of a new one."""
+    """RESET: return the connection to the state of a new one."""
     sessions.start_anew(node, client)
     log_out(client)
     set_name(client, b"")

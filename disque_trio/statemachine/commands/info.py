@@ -1,6 +1,6 @@
-"""INFO: the node in figures (original 2.11; what is missing or new is in docs/differences.md).
+"""INFO: figures of the node (original 2.11; docs/differences.md lists missing and new fields).
 
-Facts about the process come from the driver, so sections that have some need a chore.
+The driver supplies figures of the process, so sections that show them need a chore.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -59,15 +59,15 @@ FEATURES: Final = (
     "groups",
     "show-key-local",
 )
-"""What this node can beyond the original, by name; a client looks here before it uses it."""
+"""The names of features beyond the original. A client checks them before it uses one."""
 _SHOWN_QUEUES: Final = 10
-"""How many queues with dead or restored jobs are named."""
+"""The maximum number of queues listed by number of dead, delayed or restored jobs."""
 _SHOWN_MEETS: Final = 8
 _SHOWN_BYTES: Final = 64
 _NEED_EXTENSIONS: Final = ("priority", "unique", "dead-letters", "backoff", "groups")
-"""Those that need a place for the extensions of jobs."""
+"""Features that need a journal format with room for extensions of jobs."""
 Field = tuple[str, object]
-"""A name and what is shown after the colon."""
+"""A field's name, and its value after the colon."""
 Section = Callable[[NodeState, Vitals], Iterator[Field]]
 
 
@@ -139,7 +139,7 @@ def _jobs(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
 
 
 def _waiting(node: NodeState, state: str, backlogs: Mapping[bytes, Backlog]) -> Iterator[Field]:
-    """Those that wait for a time of their own: delayed ones, or after a restart."""
+    """The delayed jobs, or the jobs that wait for the end of RETRY after a restart."""
     yield f"{state}_jobs", sum([each.number for each in backlogs.values()])
     if backlogs:
         yield f"{state}_jobs_by_queue", _most({n: each.number for n, each in backlogs.items()})
@@ -148,13 +148,14 @@ def _waiting(node: NodeState, state: str, backlogs: Mapping[bytes, Backlog]) -> 
 
 
 def _most(of_queues: Mapping[bytes, int]) -> str:
-    """The queues that have most of these jobs, and how many."""
+    """The queues with the most of these jobs, each with its number of jobs."""
     counts = sorted((-jobs, name) for name, jobs in of_queues.items())[:_SHOWN_QUEUES]
     return ",".join(f"{_plain(name)}={-count}" for count, name in counts)
 
 
 def _plain(name: bytes) -> str:
-    """Without what separates, and short."""
+    """The name, truncated, with ``?`` for separators and other characters that are not printable
+    ASCII."""
     text = name[:_SHOWN_BYTES].decode("ascii", "replace")
     return "".join(c if "!" <= c <= "~" and c not in ",=" else "?" for c in text)
 
@@ -248,8 +249,8 @@ def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
 
 
 def _refused(node: NodeState) -> Iterator[Field]:
-    """Requests that were refused for want of nodes, memory and so on (`refusals`). Of the last
-    streak of each cause: the first and the last in Unix seconds, and how many."""
+    """Requests that were refused for lack of nodes, memory and so on (`refusals`). For the last
+    streak of each cause: its first and last refusal in Unix seconds, and its length."""
     errors, refused = node.tally.errors, node.tally.refused
     yield "refused_requests", sum([errors[code] for code in refused])
     if refused:
@@ -329,9 +330,9 @@ SECTIONS: Final[Mapping[bytes, Section]] = MappingProxyType(
 )
 _UNITS: Final = "BKMGTP"
 _LONG: Final = (b"commandstats", b"tally")
-"""Sections that are not shown by default."""
+"""Sections that only `all` or their own name selects."""
 _LONGEST: Final = b"history"
-"""A section that is shown only if it is asked for by its name."""
+"""The section that only its own name selects."""
 _FROM_VITALS: Final = (b"clients", b"memory", b"persistence", b"cpu", b"history")
 
 
@@ -368,7 +369,7 @@ def _text(node: NodeState, names: list[bytes], vitals: Vitals) -> bytes:
 
 
 def human(size: int) -> str:
-    """A number of bytes in the largest unit that it fills."""
+    """A number of bytes in the largest unit of which it is at least one."""
     if size < 1024:
         return f"{size}B"
     unit = min((size.bit_length() - 1) // 10, len(_UNITS) - 1)

@@ -1,7 +1,7 @@
-"""COMMAND (original 2.14): the command table, as clients read it.
+"""COMMAND (original 2.14): the command table for clients.
 
-A client of version 2 of the protocol gets the six elements of a command that the original has;
-one of version 3 expects the ten of today's Redis, with sets and maps.
+In RESP2, a command has the six elements of the original; in RESP3, the ten of current Redis, with
+sets and maps.
 """
 
 from collections.abc import Mapping
@@ -22,13 +22,14 @@ from disque_trio.statemachine.pattern import matches
 Rows = Mapping[str, Command]
 USAGE: Final = "[COUNT | INFO name ... | LIST | DOCS name ... | GETKEYS word ...]"
 _GROUPS: Final = (b"module", b"aclcat")
-"""Filters of COMMAND LIST that match no command here: there are neither modules nor categories."""
+"""Filters of COMMAND LIST that match no command, because there are neither modules nor
+categories."""
 _NAME: Final = b"name"
 _TYPE: Final = b"type"
 
 
 def describe_table(rows: Rows, args: list[bytes], protocol: int) -> Reply:
-    """COMMAND, and its subcommands, over a table."""
+    """COMMAND and its subcommands, for the rows of a command table."""
     if len(args) == 1:
         return [_describe(row, protocol) for row in rows.values()]
     match [args[1].lower(), *args[2:]]:
@@ -54,8 +55,8 @@ def _key(name: bytes) -> str:
 
 
 def _describe(row: Command, protocol: int) -> Reply:
-    """Name, arity, flags and positions of keys, which are zeros. Version 3 adds the further
-    elements of Redis: access categories, tips, key specifications, subcommands."""
+    """Name, arity, flags, and key positions, which are zeros. RESP3 adds the other elements of
+    Redis, all empty: access categories, tips, key specifications, subcommands."""
     flags: list[Reply] = [Status((flag.name or "").lower().encode()) for flag in row.flags]
     six: list[Reply] = [row.name.encode(), row.arity, set_for(protocol, flags), 0, 0, 0]
     if protocol == 2:
@@ -77,7 +78,7 @@ def _names(rows: Rows, filters: list[bytes]) -> Reply:
 
 
 def _keys(row: Command | None, words: int) -> Reply:
-    """COMMAND GETKEYS: an error, because queues are not keys."""
+    """COMMAND GETKEYS always raises CommandError, because queues are not keys."""
     if row is None:
         raise CommandError(b"ERR Invalid command specified")
     if not row.takes(words):
@@ -89,7 +90,7 @@ def _keys(row: Command | None, words: int) -> Reply:
 
 
 def _document(row: Command, protocol: int) -> Reply:
-    """A command with one form has arguments; one with several has a subcommand for each."""
+    """A command with one form has arguments; a command with several has one subcommand per form."""
     possible = forms(row.usage) if row.usage else [()]
     if len(possible) == 1:
         return _page(row, possible[0], protocol)
@@ -110,7 +111,7 @@ def _page(row: Command, form: Form, protocol: int, subcommands: Reply = None) ->
 
 
 def _argument(part: Part, protocol: int) -> Reply:
-    """One part of a usage line: a keyword, or a value, or both."""
+    """One part of a usage line: a keyword, a value, or both."""
     flags = ["optional"] * part.is_optional + ["multiple"] * part.is_repeated
     first, *rest = part.words
     if (rest and not part.is_keyword) or len(rest) > 1:

@@ -42,18 +42,18 @@ from disque_trio.statemachine.postponing import is_backing_off, is_postponed, re
 from disque_trio.statemachine.state import NodeState
 
 Named = tuple[JobId, bytes]
-"""An id, and the token of a delivery or nothing."""
+"""A job id, and the token of a delivery (empty if there is none)."""
 BODY_AT: Final = 29
-"""Where `describe` has the body."""
+"""The index of the body in the result of `describe`."""
 _ONE_ID: Final = 2
-"""Where options begin behind one id."""
+"""The index of the first option after one id."""
 
 
 def ackjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How many were known here and had not been acknowledged."""
+    """ACKJOB. The reply is the number of jobs that were known here and not acknowledged yet."""
     ids, jobs = args[1:], node.jobs
     if not (ids[0] in jobs if len(ids) == 1 else all(map(jobs.__contains__, ids))):
-        # Names of jobs that are here are well formed.
+        # Otherwise the ids are well formed, because they are ids of jobs.
         at = _options_at(args)
         if at:
             return _ack_with_result(node, client, args, at)
@@ -64,7 +64,7 @@ def ackjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def _options_at(args: list[bytes]) -> int:
-    """Where the options of ACKJOB begin; 0 if it has none."""
+    """The index of the first option of ACKJOB; 0 if there is none."""
     for at, word in enumerate(args):
         if at > 1 and len(word) != JOB_ID_LENGTH:
             return at if word.upper() in ACKJOB else 0
@@ -92,7 +92,8 @@ def _ack_with_result(node: NodeState, client: Client, args: list[bytes], at: int
 
 
 def fastack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How many were known here; linked holders are told to drop their copies."""
+    """FASTACK. The reply is the number of jobs that were known here. Linked holders receive
+    DELJOB."""
     ids = job_ids(args)
     node.begun = args
     node.acker = client.name or client.address
@@ -104,7 +105,8 @@ def _fast_ack(node: NodeState, ids: Sequence[JobId]) -> int:
 
 
 def deljob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How many were dropped here, and only here, with their results."""
+    """DELJOB. The reply is the number of jobs that were dropped, with their results, at this node
+    only."""
     ids = job_ids(args)
     node.begun = args
     node.acker = client.name or client.address
@@ -126,8 +128,8 @@ def _known(node: NodeState, ids: Sequence[JobId]) -> list[Job]:
 
 
 def enqueue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How many active jobs were queued (again): of those with these ids, or of a queue. No job id
-    is the word QUEUE."""
+    """ENQUEUE id ..., or ENQUEUE QUEUE queue. The reply is the number of active jobs that were
+    enqueued."""
     if len(args) > 1 and args[1].upper() == b"QUEUE":
         node.begun = args
         queue = Words(args[2:]).value(b"QUEUE")
@@ -143,8 +145,8 @@ def _enqueue(node: NodeState, ids: Sequence[JobId]) -> int:
 
 
 def named(node: NodeState, words: Sequence[bytes]) -> Generator[None, None, list[Named]]:
-    """The ids of these words, with their tokens. Raises CommandError for a malformed one, before
-    anything is changed."""
+    """Parse job ids with their tokens, in several steps. Raises CommandError for a malformed one,
+    before any change."""
     found: list[Named] = []
     for number, some in enumerate(longcommands.parts(node, words)):
         if number:
@@ -154,8 +156,8 @@ def named(node: NodeState, words: Sequence[bytes]) -> Generator[None, None, list
 
 
 def held(node: NodeState, deliveries: Sequence[Named], flags: int | None = None) -> list[Job]:
-    """The jobs that are here, and have one of these flags, without those that their workers have
-    lost."""
+    """The jobs that are here and have one of these flags (None: any job), except those whose token
+    is no longer valid."""
     found = [(node.jobs.get(job_id), token) for job_id, token in deliveries]
     return [
         job
@@ -167,14 +169,14 @@ def held(node: NodeState, deliveries: Sequence[Named], flags: int | None = None)
 
 
 def end_deliveries(node: NodeState, deliveries: Sequence[Named]) -> None:
-    """The consumers that name these jobs with tokens have given them back."""
+    """End the deliveries with these tokens: the workers have returned the jobs."""
     if node.tracked:
         for job_id, token in deliveries:
             tracked_deliveries.give_back(node, job_id, token)
 
 
 def give_back(node: NodeState, job: Job, cause: Cause) -> bool:
-    """Queue an active job; False for others, and for one that may not be queued again."""
+    """Enqueue an active job. Returns False if it is not active, or may not be enqueued again."""
     waited = is_postponed(job)
     is_queued = job.state == ACTIVE and deadletters.queue_again(node, job, cause)
     if waited and is_queued:
@@ -183,7 +185,7 @@ def give_back(node: NodeState, job: Job, cause: Cause) -> bool:
 
 
 def dequeue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How many were taken out of their queues; their timers run on."""
+    """DEQUEUE. The reply is the number of jobs removed from their queues. Their timers continue."""
     ids = job_ids(args)
     node.begun = args
     return longcommands.total(node, client, ids, _dequeue)
@@ -194,8 +196,8 @@ def _dequeue(node: NodeState, ids: Sequence[JobId]) -> int:
 
 
 def working(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """Postpone the next delivery by a whole retry period, which is the reply in seconds. Of several
-    jobs each has its own reply, maybe an error."""
+    """WORKING: postpone the next delivery by RETRY. The reply is RETRY in seconds; for several
+    jobs, an array with a number or an error for each."""
     if len(args) == 2:
         [asked] = with_tokens(args[1:])
         node.begun = args
@@ -247,7 +249,7 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
 
 
 def waitjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How the job ends: acked, dead or expired; null if it has not ended in time."""
+    """WAITJOB. The reply is how the job ends: acked, dead or expired; or null after the timeout."""
     job_id = check_id(args[1])
     options = read_options(args[2:], b"WAITJOB", WAITJOB)
     job = node.jobs.get(job_id)
@@ -268,7 +270,7 @@ def waitjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def show(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """Everything about one job."""
+    """SHOW id: all fields of a job, or of its result if only that is kept; else null."""
     job_id = check_id(args[1])
     job = node.jobs.get(job_id)
     if job is not None:
@@ -298,7 +300,8 @@ def describe(node: NodeState, job: Job) -> list[Reply]:
 
 
 def left(node: NodeState, job_id: JobId) -> Reply:
-    """What is left of a job that is not here, if its result is kept: as of a dummy ack."""
+    """SHOW for a job that is not here: if its result is kept, the fields of a dummy ack with the
+    result; else null."""
     kept = node.results.get(job_id)
     if kept is None:
         return None
@@ -310,7 +313,7 @@ def left(node: NodeState, job_id: JobId) -> Reply:
 
 
 def result_of(node: NodeState, job_id: JobId) -> list[Reply]:
-    """What SHOW has of the result of a job that has ended, if one is kept."""
+    """The elements of SHOW for the kept result of a job; empty if there is none."""
     kept = node.results.get(job_id)
     if kept is None:
         return []

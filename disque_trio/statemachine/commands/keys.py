@@ -1,4 +1,4 @@
-"""SHOW KEY and CANCEL KEY: the job that has a key, by name."""
+"""SHOW KEY and CANCEL KEY: find or end the job that has a key."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ _LOCAL: Final = b"LOCAL"
 
 
 def show(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """Everything about one job, or which job has a key."""
+    """SHOW: all fields of one job, or the job that has a key."""
     if len(args) == 2:
         return jobs.show(node, client, args)
     if len(args) == _WORDS - 1 and args[2].upper() == _ENDED:
@@ -37,12 +37,12 @@ def show(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def cancel(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """End the job that has a key: 1, or 0 if none has it."""
+    """CANCEL KEY: end the job that has the key. The reply is 1, or 0 if no job has it."""
     return key_cancel.begin(node, client, _name(args), cancels=True)
 
 
 def _name(args: list[bytes]) -> KeyName:
-    """The queue and the key behind KEY."""
+    """The queue and the key after the word KEY. Raises CommandError."""
     command, word, queue, key = args
     if word.upper() != _KEY:
         name = command.upper()

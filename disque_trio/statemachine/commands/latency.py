@@ -1,4 +1,4 @@
-"""LATENCY, and the samples behind it: the worst pause of each second, by event (original 2.14).
+"""LATENCY, and its samples: the longest pause of each second, by event (original 2.14).
 
 Owns `NodeState.latency`: a `LatencyMonitor` with `Samples` by event.
 """
@@ -37,7 +37,7 @@ ADVICE: Final[Mapping[bytes, str]] = MappingProxyType(
 
 
 def record(node: NodeState, event: bytes, ms: int) -> None:
-    """Remember a pause if monitoring is on and the pause was long enough."""
+    """Record a pause of `ms` if monitoring is on and the pause reaches the threshold."""
     threshold = node.config.latency_monitor_threshold
     if not threshold or ms < threshold:
         return
@@ -91,7 +91,7 @@ def _samples(count: int) -> str:
 
 
 def _columns(values: Sequence[int]) -> Iterator[str]:
-    """A chart in ASCII, its scale on the left: the lowest value is one row high."""
+    """An ASCII chart with its scale on the left; the lowest value is one row high."""
     low, high = min(values), max(values)
     heights = [
         1 + (value - low) * (_GRAPH_ROWS - 1) // (high - low) if high > low else 1
@@ -106,7 +106,7 @@ def _columns(values: Sequence[int]) -> Iterator[str]:
 
 
 def _age(node: NodeState, second: int) -> str:
-    """How long ago a second of the wall clock was, in its largest unit."""
+    """The age of a second of the wall clock, in the largest unit of which it is at least one."""
     age = max(0, node.wall // 1000 - second)
     for unit, seconds in (("d", 86400), ("h", 3600), ("m", 60)):
         if age >= seconds:

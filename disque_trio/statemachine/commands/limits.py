@@ -1,4 +1,5 @@
-"""QUEUE: the limits of a queue, for the whole cluster (docs/commands.md)."""
+"""QUEUE: set and show the limits of a queue, which apply to the whole cluster
+(docs/commands.md)."""
 
 from typing import Any, Final
 
@@ -56,7 +57,7 @@ def _setting(words: list[bytes]) -> Setting:
 
 
 def _resolved(words: list[bytes]) -> list[bytes]:
-    """PER and BURST behind GROUP-RATE are those of groups."""
+    """Replace PER and BURST after GROUP-RATE with GROUP-PER and GROUP-BURST."""
     found: list[bytes] = []
     is_of_group = False
     for word in words:

@@ -1,5 +1,5 @@
-"""NACK: jobs are given back as not done. They are queued again, at once or after a DELAY, or with
-DEAD kept as dead. ERROR says why, and is kept with them.
+"""NACK: a worker returns jobs as failed. They are requeued, at once or after DELAY; DEAD buries
+them instead. ERROR gives the cause, which is kept with the jobs.
 
 Sets `NodeState.begun`.
 """
@@ -33,17 +33,17 @@ _LONGEST: Final = max(map(len, NACK))
 
 @attrs.define
 class _Options:
-    """None where one is missing."""
+    """The options of NACK; None if not given."""
 
     delay: Millis | None = None
     dead: bytes | None = None
-    """The reason behind DEAD; empty if there is none."""
+    """The reason after DEAD; empty if there is none."""
     error: bytes | None = None
 
 
 def nack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How many were given back, and are counted as negative acknowledgements: not those that are
-    queued or wait already, nor those that their workers have lost."""
+    """NACK. The reply is the number of jobs that were returned. Excludes jobs that are queued or
+    postponed already, and those with a token that is no longer valid."""
     at = end_of_ids(args, NACK, f"NACK id {usage(NACK)}".encode())
     options = _parse(node, args[at:])
     steps = give_back_all(node, args, at, lambda job: _give(node, job, options), options.delay or 0)
@@ -76,7 +76,7 @@ def _parse(node: NodeState, words: list[bytes]) -> _Options:
 
 
 def _give(node: NodeState, job: Job, options: _Options) -> bool:
-    """The error is noted first, so that the records that are made of the job have it."""
+    """Return one job. The error is set first, so that the records of the job include it."""
     is_noted = bool(options.error) and _may_be_given_back(job, options)
     if is_noted:
         joberrors.note(node, job, options.error or b"")
@@ -108,9 +108,9 @@ def give_back_all(
     delay: Millis = 0,
     flags: int | None = None,
 ) -> Generator[None, None, int]:
-    """Give back the jobs that the words before this place name and that have one of these flags,
-    but for those that their workers have lost: how many. Raises CommandError if one of them cannot
-    wait so long."""
+    """Call `give` for the jobs with the ids in `args[1:at]` that have one of these flags, except
+    those with a token that is no longer valid. Returns how often it returned True. Raises
+    CommandError before any change if a job cannot be delayed by `delay` ms."""
     deliveries = yield from named(node, args[1:at])
     parts = longcommands.parts(node, deliveries)
     for number, each in enumerate(parts if delay else ()):
@@ -129,7 +129,7 @@ def give_back_all(
 
 
 def end_of_ids(args: list[bytes], options: Container[bytes], usage: bytes) -> int:
-    """Where the options begin. Raises CommandError if there is no id before them."""
+    """The index of the first option. Raises CommandError if no id precedes it."""
     if len(args) < 3 and (len(args) < 2 or len(args[1]) > _LONGEST):
         return len(args)
     at = next((at for at, word in enumerate(args) if word.upper() in options), len(args))
@@ -141,13 +141,13 @@ def end_of_ids(args: list[bytes], options: Container[bytes], usage: bytes) -> in
 
 
 def _is_given_back(job: Job) -> bool:
-    """Is it queued, or does it wait to be, so that there is nothing to give back?"""
+    """Is the job not active, or postponed already, so that there is nothing to return?"""
     return job.state != ACTIVE or postponing.is_postponed(job)
 
 
 def check_life(node: NodeState, job: Job, delay: Millis) -> None:
-    """Raises CommandError if the job would expire before the delay is over, or if a holder cannot
-    count the delay."""
+    """Raise CommandError if the job would expire before the delay ends, or if a holder does not
+    support such a long delay."""
     left = job.expires - node.mono
     if not job.retry or _is_given_back(job):
         return
@@ -165,8 +165,9 @@ def check_life(node: NodeState, job: Job, delay: Millis) -> None:
 
 
 def _nack(node: NodeState, job: Job, delay: Millis | None) -> bool:
-    """A job with RETRY 0 that has been delivered is never queued again, so it cannot wait either;
-    one that has not been keeps the delay of its ADDJOB. One that dies by this NACK dies now."""
+    """Requeue an active job, at once or after a delay. A job with RETRY 0 cannot be postponed: if
+    it was delivered, it is never requeued; if not, it keeps the delay of its ADDJOB. If this is the
+    last try, the job is buried at once."""
     if _is_given_back(job):
         return False
     wait = postponing.backoff(node, job) if delay is None else delay

@@ -1,4 +1,5 @@
-"""Arguments into values: numbers, seconds, ids, options. Raises `CommandError`.
+"""Parsing of arguments: numbers, seconds, ids, options. Every function raises `CommandError` for
+invalid ones.
 
 Seconds become milliseconds here and nowhere else.
 """
@@ -27,10 +28,10 @@ T = TypeVar("T")
 _INTEGER: Final = re.compile(rb"[+-]?[0-9]{0,100}\Z")
 """Leading zeros are allowed, but Python refuses to convert thousands of digits."""
 _SHORT: Final = 18
-"""Digits of a number that needs no other look."""
+"""Numbers with up to this many digits need no range check."""
 _SECONDS: Final = re.compile(rb"([0-9]{1,100})(?:\.([0-9]{1,3}))?\Z")
 _MAX_WAIT: Final[Millis] = 1 << 60
-"""Half of `FOREVER`, so that a deadline is never beyond it."""
+"""Half of `FOREVER`, so that no deadline exceeds it."""
 _MAX_REMEMBERED: Final = 1024
 _MAX_REMEMBERED_BYTES: Final = 128
 MIN_INTEGER: Final = -(1 << 63)
@@ -45,7 +46,7 @@ def integer(
 ) -> int:
     """A signed 64-bit integer; the empty string counts as 0 (original 1.4).
 
-    Raises CommandError: `error`, the word, and the `name` of what it is for, if it has one.
+    Raises CommandError with `error`, the word and, if given, the `name` of the argument.
     """
     if word.isdigit() and len(word) <= _SHORT:  # as nearly always
         value = int(word)
@@ -71,8 +72,7 @@ def _for(name: bytes) -> bytes:
 def at_least(
     word: bytes, least: int, error: bytes, *, name: bytes = b"", most: int = MAX_INTEGER
 ) -> int:
-    """An integer that is not less than `least`, nor greater than `most`; an error as of
-    `integer`."""
+    """An integer from `least` to `most`. Raises CommandError as `integer` does."""
     value = integer(word, error, largest=most, name=name)
     if value < least:
         raise CommandError(b"%b: %b is less than %d%b" % (error, shown(word), least, _for(name)))
@@ -80,7 +80,8 @@ def at_least(
 
 
 def seconds(word: bytes, name: bytes, *, most_s: int, least: Millis = 1) -> Millis:
-    """Milliseconds, of seconds with up to three decimals. `name` is the option."""
+    """Milliseconds from seconds with up to three decimals. `name` is the option's, for the
+    error."""
     value = _millis(word)
     if value is None or not least <= value <= most_s * 1000:
         raise CommandError(
@@ -96,8 +97,8 @@ def _millis(word: bytes) -> Millis | None:
 
 
 def seconds_of_original(word: bytes, error: bytes) -> Millis:
-    """Milliseconds, of an option that has whole seconds in the original: 0 or more of them, with
-    its errors, or with up to three decimals."""
+    """Milliseconds from an option that takes whole seconds in the original, with its errors;
+    decimals are allowed in addition, up to three."""
     if _is_integer(word):
         return at_least(word, 0, error) * 1000
     value = _millis(word)
@@ -109,18 +110,18 @@ def seconds_of_original(word: bytes, error: bytes) -> Millis:
 
 
 def in_seconds(value: Millis) -> bytes:
-    """As `seconds` reads it, with decimals only where there are some."""
+    """The text that `seconds` reads as this value, without trailing zeros."""
     return (b"%d.%03d" % divmod(value, 1000)).rstrip(b"0").rstrip(b".")
 
 
 def once(before: object, name: bytes) -> None:
-    """Refuse an option that has a value already."""
+    """Raise CommandError if the option has a value already."""
     if before is not None:
         raise CommandError(SYNTAX_ERROR + b": %b is given twice" % name)
 
 
 def timeout(word: bytes, name: bytes) -> Millis:
-    """Milliseconds to wait, 0 for ever. `name` is what the word is called."""
+    """A timeout in milliseconds; 0 is none. `name` is the argument's, for the error."""
     if word == b"0":
         return 0
     value = integer(word, b"ERR timeout is not an integer or out of range", name=name)
@@ -130,7 +131,7 @@ def timeout(word: bytes, name: bytes) -> Millis:
 
 
 def job_ids(args: list[bytes]) -> list[JobId]:
-    """The ids after the command's name; a malformed one is an error for all."""
+    """The job ids after the command's name. Raises CommandError if one is malformed."""
     ids = args[1:]
     for word in ids:
         if not is_well_formed(word):
@@ -139,8 +140,8 @@ def job_ids(args: list[bytes]) -> list[JobId]:
 
 
 def with_tokens(words: Sequence[bytes]) -> list[tuple[JobId, bytes]]:
-    """These ids, each with the token behind its ``@``, or an empty one; a malformed one is an error
-    for all."""
+    """The job ids, each with the token after its ``@`` (empty if there is none). Raises
+    CommandError if one is malformed."""
     pairs = []
     for word in words:
         job_id, at, token = word.partition(b"@")
@@ -149,13 +150,13 @@ def with_tokens(words: Sequence[bytes]) -> list[tuple[JobId, bytes]]:
 
 
 class Remembered(dict[tuple[bytes, ...], T]):
-    """A cache of parsed options, because clients send the same ones again and again. To be looked
-    up with `[]`, which raises `CommandError` for bad ones."""
+    """A cache of parsed options, because clients repeat the same ones. `[]` parses words that are
+    not cached, and raises `CommandError` for invalid ones."""
 
     def __init__(
         self, parse: Callable[[tuple[bytes, ...]], T], is_common: Callable[[T], bool] = bool
     ) -> None:
-        """What is not common is not kept."""
+        """Only values for which `is_common` is true are cached."""
         super().__init__()
         self._parse = parse
         self._is_common = is_common
@@ -170,7 +171,7 @@ class Remembered(dict[tuple[bytes, ...], T]):
 
 
 class Words:
-    """Option words from left to right, in any case, each with the values it needs."""
+    """An iterator over option words; `value` consumes the value of the option just read."""
 
     __slots__ = ("_words",)
 
@@ -181,7 +182,7 @@ class Words:
         return self._words
 
     def value(self, option: bytes) -> bytes:
-        """The word that belongs to the option just read."""
+        """The next word, as the value of `option`. Raises CommandError if there is none."""
         word = next(self._words, None)
         if word is None:
             raise CommandError(SYNTAX_ERROR + b": %b has no value behind it" % option)
@@ -198,8 +199,8 @@ def check_key(word: bytes) -> bytes:
 
 
 def read_options(words: Sequence[bytes], command: bytes, options: Table) -> dict[str, Any]:
-    """The values of the options of a command, by their names; a flag's is True. Raises CommandError
-    for a word that is none, and for an option that is given twice."""
+    """The values of a command's options, by option name; the value of a flag is True. Raises
+    CommandError for an unknown or repeated option."""
     found: dict[str, Any] = {}
     left = Words(words)
     for word in left:
@@ -235,7 +236,7 @@ def read_value(option: Option, words: Words) -> Any:
 
 
 def read_text(option: Option, word: bytes) -> bytes:
-    """The word itself. Raises CommandError if it may not be the value of the option."""
+    """The word itself. Raises CommandError if it is not a valid value of the option."""
     if option.usage == "key":
         return check_key(word)
     if option.least <= len(word) <= option.most:

@@ -1,4 +1,5 @@
-"""PING, by itself: it is asked as often as a job, so it is compiled (`compiling.modules`)."""
+"""PING, in a module of its own that is compiled (`compiling.modules`), because it is as frequent as
+the commands for jobs."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""The cheap checks of JSCAN: which jobs may fit its filters, and how many.
+"""The cheap checks of JSCAN, which exclude most jobs that do not match its filters.
 
-Most jobs that JSCAN passes do not fit: to look at one must cost little more than to reach it.
+Most jobs that JSCAN visits do not match, so checking a job must cost little more than reaching it.
 """
 
 from collections.abc import Callable, Mapping, Sized
@@ -15,27 +15,27 @@ from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.state import NodeState
 
 _COUNTED: Final = (ACTIVE, QUEUED, DEAD)
-"""States whose jobs are counted by queue."""
+"""States for which each queue has a count of jobs."""
 _BODY_STEP: Final = 4096
-"""So many bytes of a body that is searched are a step."""
+"""Searching this many bytes of a body counts as one step."""
 
 
 @attrs.frozen
 class Prefilter:
-    """What each job that fits has; some have it and do not fit."""
+    """Necessary conditions of a match; they are not sufficient."""
 
     queue: bytes | None
     states: tuple[int, ...]
     flags: int
-    """Or it is active and has one of these."""
+    """An active job with one of these flags passes regardless of `states`."""
     since: Millis
-    """It was made then by its creator's wall clock, or later."""
+    """The earliest creation time, by the wall clock of the job's creator."""
     until: Millis
-    """Or earlier."""
+    """The latest creation time."""
     is_extended: bool
-    """It has extensions."""
+    """Must the job have extensions?"""
     body: bytes | None
-    """Its body is in memory, and has this in it."""
+    """If not None: the body must be in memory and contain this."""
 
 
 def look(
@@ -46,9 +46,9 @@ def look(
     steps: int,
     most: int | None,
 ) -> tuple[list[Job], int]:
-    """The wanted jobs among the next ones, and how many were passed: as many as `steps`, or fewer
-    where bodies are searched. No more than `most` of them pass `checks`: with the last one the
-    walk ends; None if that is not known."""
+    """Return up to `wanted` matching jobs among the next ones of the walk, and how many jobs were
+    visited: up to `steps`, or fewer if bodies are searched. The walk ends after `most` jobs that
+    pass `checks`, because there are no more of them; None if their number is unknown."""
     queue, states, flags, body = checks.queue, checks.states, checks.flags, checks.body
     since, until, is_extended = checks.since, checks.until, checks.is_extended
     found: list[Job] = []
@@ -85,8 +85,9 @@ def look(
 
 
 def most_of(node: NodeState, checks: Prefilter, limit: int) -> int | None:
-    """How many jobs pass it at most, by the counts of up to `limit` queues; None if no count tells:
-    of acknowledged jobs and those that wait for copies there is none."""
+    """An upper bound of the jobs that pass `checks`, from the counts of up to `limit` queues. None
+    if there is no count, as of acknowledged jobs and those that wait for replicas, or if there are
+    more queues."""
     if not all(state in _COUNTED for state in checks.states):
         return None
     counts: list[Mapping[bytes, int | Sized | Backlog]] = []
@@ -119,8 +120,9 @@ def _number(count: int | Sized | Backlog) -> int:
 
 
 def few(node: NodeState, checks: Prefilter, most: int | None, limit: int) -> list[Job] | None:
-    """All jobs that pass it, if they can be found without a walk and are no more than the limit:
-    queued ones of one queue, and dead ones; or None. `most` is what `most_of` tells."""
+    """All jobs of the queues and states of `checks`, if they number at most `limit` and can be
+    found without a walk: queued jobs of one queue, and dead jobs. Otherwise None. `most` is the
+    result of `most_of`."""
     if not most:
         return None if most is None else []
     is_active = ACTIVE in checks.states or checks.flags

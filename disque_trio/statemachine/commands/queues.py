@@ -60,13 +60,13 @@ _WANTS: Final = {b"WITHCOUNTERS": COUNTERS, b"WITHMETA": META, b"TIED": TIED, b"
 _SUSPECT: Final = frozenset(
     each for word in GETJOB for each in (word, word.lower(), word.capitalize())
 )
-"""Option words in upper and lower case: a quick check, because few queues have such names."""
+"""Option words in their usual spellings, for a quick check: few queues have such names."""
 _PAUSE_BITS = {b"in": PAUSE_IN, b"out": PAUSE_OUT, b"all": PAUSE_IN | PAUSE_OUT}
 
 
 @attrs.define
 class GetOptions:
-    """A parsed GETJOB. `wait` 0 is for ever."""
+    """A parsed GETJOB. `wait` 0 is no limit."""
 
     queues: tuple[bytes, ...] = ()
     count: int = 1
@@ -76,13 +76,13 @@ class GetOptions:
 
 
 def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """Jobs from the queues, at once or when there are some."""
+    """GETJOB. The reply is an array of jobs, at once or when a job becomes available."""
     options, queues = _asked(args)
     if node.memory.held > node.memory.hard and (
         len(node.queues) + len(queues) > node.knobs.queues_in_want
     ):
-        # The queues that exist, if memory is short: a client could create any number of empty ones.
-        # A few may be created, so that a node full of replicas asks for the jobs of other nodes.
+        # If memory is short, only existing queues, because a client could create any number of
+        # empty ones. A few more are allowed, so that a node full of replicas can still import jobs.
         known = tuple(name for name in queues if name in node.queues)
         if len(known) < len(queues) and not any(len(node.queues[name]) for name in known):
             raise CommandError(pressure.OUT_OF_MEMORY)
@@ -101,7 +101,8 @@ def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 def _get_many(
     node: NodeState, client: Client, options: GetOptions, queues: Sequence[bytes]
 ) -> longcommands.Steps:
-    """It ends early if the node cannot give jobs any more: what it has given is delivered."""
+    """The steps of a long GETJOB. It ends early if the node begins to refuse commands; the reply
+    then has the jobs that were taken."""
     delivered: list[Reply] = []
 
     def give(jobs: list[Job]) -> None:
@@ -117,7 +118,7 @@ def _get_many(
 
 
 def _wait(node: NodeState, client: Client, options: GetOptions, queues: Sequence[bytes]) -> Reply:
-    """There is no job now."""
+    """No job is available: block the client, or reply null with NOHANG."""
     if options.no_hang:
         for name in queues:
             if (queue := node.queues.get(name)) is not None:
@@ -131,7 +132,7 @@ def _wait(node: NodeState, client: Client, options: GetOptions, queues: Sequence
 
 
 def _asked(args: list[bytes]) -> tuple[GetOptions, Sequence[bytes]]:
-    """The options, from the cache where FROM has its usual spelling, and the queues."""
+    """The options and the queues. Options are cached if FROM is in upper case."""
     if args[1] == b"FROM":
         if len(args) == 3:
             return _NO_OPTIONS, args[2:]
@@ -153,7 +154,8 @@ def _asked(args: list[bytes]) -> tuple[GetOptions, Sequence[bytes]]:
 
 
 def parse_getjob(args: Sequence[bytes]) -> GetOptions:
-    """Options, then FROM and the queues, possibly with options among or behind them."""
+    """Parse options, then FROM and the queues, possibly with options among or after them. Raises
+    CommandError."""
     options = GetOptions()
     words = Words(args[1:])
     for word in words:
@@ -174,9 +176,10 @@ def _check(options: GetOptions) -> None:
 
 
 def _queues(options: GetOptions, behind: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """The queues of the words behind FROM; the options behind the queues are taken (decision 21).
+    """The queues among the words after FROM. Options among these words are applied to `options`
+    (decision 21).
 
-    The original takes every word for a queue, and so waits for jobs of a queue named TIMEOUT.
+    The original parses every word as a queue, so it waits for jobs of a queue named TIMEOUT.
     """
     first = _first_possible_option(behind)
     queues, words = list(behind[:first]), behind[first:]
@@ -194,8 +197,8 @@ def _queues(options: GetOptions, behind: tuple[bytes, ...]) -> tuple[bytes, ...]
 
 
 def _first_possible_option(behind: tuple[bytes, ...]) -> int:
-    """Where options may begin: names of options that stand before the first other queue are queues,
-    and the first word always is."""
+    """The index at which options may begin. The first word is always a queue, and so are option
+    names before the first other word."""
     others = (at for at, word in enumerate(behind) if word.upper() not in GETJOB)
     other = next(others, 0)
     is_value = other > 1 and _is_option(behind, other - 1) and _has_value(behind[other - 1].upper())
@@ -203,7 +206,8 @@ def _first_possible_option(behind: tuple[bytes, ...]) -> int:
 
 
 def _is_option(words: tuple[bytes, ...], at: int) -> bool:
-    """Is it the name of an option? Of one that takes a number, only before a number or nothing."""
+    """Is the word at `at` an option? One that takes a number must precede a number or be the last
+    word."""
     name = words[at].upper()
     behind = words[at + 1 : at + 2]
     return name in GETJOB and (not _has_value(name) or not behind or _is_number(behind[0]))
@@ -214,12 +218,13 @@ def _has_value(name: bytes) -> bool:
 
 
 def _is_number(word: bytes) -> bool:
-    """Is it meant as a number, possibly with a unit?"""
+    """Does it begin like a number, possibly with a unit?"""
     return word.lstrip(b"+-")[:1].isdigit()
 
 
 def _mistake(args: Sequence[bytes], word: bytes) -> bytes:
-    """What is wrong with a GETJOB: there are no queues, or a word is not an option."""
+    """The end of the error text of an invalid GETJOB: there is no queue, or a word is not an
+    option."""
     if not any(each.upper() == b"FROM" for each in args):
         return b": FROM is missing before the queues: GETJOB [options] FROM queue [queue ...]"
     if not word:
@@ -228,12 +233,12 @@ def _mistake(args: Sequence[bytes], word: bytes) -> bytes:
 
 
 def _take_option(options: GetOptions, name: bytes, words: Words) -> bool:
-    """Is it an option? Then it is taken with its value."""
+    """Apply an option with its value. Returns False if `name` is not an option."""
     option = GETJOB.get(name)
     if option is None:
         return False
     if name in _WANTS:
-        if option.feature:  # the original takes its own options twice
+        if option.feature:  # the original accepts its own options twice
             once(options.wants & _WANTS[name] or None, name)
         options.wants |= _WANTS[name]
     else:
@@ -255,13 +260,14 @@ _NO_OPTIONS: Final = GetOptions()
 
 
 def qlen(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """How many jobs the queue has here."""
+    """QLEN. The reply is the number of jobs in the queue at this node."""
     queue = node.queues.get(args[1])
     return 0 if queue is None else len(queue)
 
 
 def qpeek(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """The oldest jobs, or with a negative count the newest, without taking them."""
+    """QPEEK. The reply is the oldest jobs or, with a negative count, the newest, which remain
+    queued."""
     count = integer(args[2], name=b"the count of QPEEK")
     queue = node.queues.get(args[1])
     if queue is None or not count:
@@ -278,11 +284,12 @@ def _peeked(job: Job, body: Body | None) -> Reply:
 
 
 def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """The twenty elements about one queue, and what the original does not count."""
+    """QSTAT. The reply is the twenty elements of the original, then ours."""
     read_options(args[2:], b"QSTAT", QSTAT)
     places = node.queues, node.dead, node.restored
     queue = queue_of(node, args[1])
-    # As there, a queue with nothing but delayed jobs or copies has none unless they are asked for.
+    # As in the original, a queue with only delayed jobs or replicas of queued ones has no reply,
+    # unless UNQUEUED is given.
     if queue is None or (len(args) == 2 and all(args[1] not in place for place in places)):
         return NULL_ARRAY
     dead = len(node.dead.get(args[1], ()))
@@ -318,8 +325,8 @@ def _of_limit(node: NodeState, queue: Queue, setting: Setting) -> list[Reply]:
 
 
 def queue_of(node: NodeState, name: bytes) -> Queue | None:
-    """The queue; an empty one in its place if all its jobs here are dead, none is queued, or it has
-    only limits."""
+    """The queue. If it does not exist, but has dead or unqueued jobs here, or limits: an empty one.
+    Otherwise None."""
     if (queue := node.queues.get(name)) is not None:
         return queue
     limit = node.limits.get(name)
@@ -330,16 +337,16 @@ def queue_of(node: NodeState, name: bytes) -> Queue | None:
 
 
 def waiting(node: NodeState, backlog: Backlog | None) -> tuple[int, Millis | None]:
-    """How many jobs of a queue wait, and in how many milliseconds the first is queued, to the
-    second."""
+    """The number of jobs in a backlog, and the milliseconds until the first is due, with a
+    resolution of one second."""
     if backlog is None:
         return 0, None
     return backlog.number, max(backlog.first_due() - node.mono, 0)
 
 
 def purge(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """How many jobs, or dead jobs, the queue has here; they are acknowledged from now on, here or,
-    with BCAST, on every node."""
+    """PURGE: acknowledge the queued jobs, or the dead jobs, of a queue, here or, with BCAST, on
+    every node. The reply is their number at this node."""
     options = read_options(args[2:], b"PURGE", PURGE)
     dead = "is_dead" in options
     if "is_bcast" in options:
@@ -348,8 +355,8 @@ def purge(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 
 def redrive(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How many dead jobs are queued: of those with these ids, or of the queue, the one that died
-    first first."""
+    """REDRIVE: enqueue dead jobs with these ids, or of a queue in the order of their deaths. The
+    reply is their number."""
     if is_well_formed(args[1]):
         return longcommands.total(node, client, job_ids(args), deadletters.redrive_all)
     count = read_options(args[2:], b"REDRIVE", COUNTED).get("count", 0)
@@ -357,7 +364,7 @@ def redrive(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def pause(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """Show or replace the queue's pause state, here or, with BCAST, on every node."""
+    """PAUSE: show or set a queue's pause state, here or, with BCAST, on every node."""
     bits: int | None = None
     broadcast = False
     for word in args[2:]:

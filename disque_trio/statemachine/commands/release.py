@@ -1,7 +1,7 @@
-"""BEGIN and RELEASE: jobs of GETJOB HELD begin (decision 103), or are given back.
+"""BEGIN and RELEASE: begin jobs of GETJOB HELD (decision 103), or return them.
 
-RELEASE is for jobs that were not begun. They are queued again, at once or after a DELAY, and
-counted neither as failed nor as delivered.
+RELEASE is for jobs that were not begun. They are requeued, at once or after DELAY, and count
+neither as failed nor as delivered.
 """
 
 from typing import Final
@@ -21,8 +21,8 @@ _WITH_WORKER: Final = DELIVERED | LEASED | TAKEN
 
 
 def release(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How many were given back: jobs that were with workers, but for those that these have lost,
-    and for those that wait already."""
+    """RELEASE. The reply is the number of delivered jobs that were returned. Excludes jobs that are
+    postponed already, and those with a token that is no longer valid."""
     at = end_of_ids(args, RELEASE, b"RELEASE id [DELAY sec]")
     delay = read_options(args[at:], b"RELEASE", RELEASE).get("delay", 0)
     steps = give_back_all(
@@ -32,8 +32,8 @@ def release(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def _release(node: NodeState, job: Job, delay: Millis) -> bool:
-    """A job with RETRY 0 that has been delivered is never queued again, so it cannot wait
-    either."""
+    """Requeue an active job, at once or after a delay. A delivered job with RETRY 0 is never
+    requeued, so it cannot be postponed."""
     if job.state != ACTIVE or postponing.is_postponed(job):
         return False
     if not delay:
@@ -45,9 +45,10 @@ def _release(node: NodeState, job: Job, delay: Millis) -> bool:
 
 
 def begin(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """How many begin: not those that are not held here, or not by this delivery."""
+    """BEGIN. The reply is the number of jobs that begin. Excludes jobs that are not held here, or
+    not by this delivery."""
     found = tracked_deliveries.held(node, args[1:])
     if None in found:
-        # Names of jobs that are held are well formed.
+        # Held jobs have well-formed ids; check the others.
         with_tokens(args[1:])
     return tracked_deliveries.begin(found)

@@ -48,7 +48,8 @@ _BEGINS: Final = (
 
 @attrs.frozen
 class Command:
-    """One command. `arity` counts the name; negative is "at least", 0 is anything."""
+    """One command. `arity` is the number of words, including the name; negative is a minimum, 0 is
+    any number."""
 
     name: str
     handler: Handler
@@ -57,22 +58,22 @@ class Command:
     usage: str
     summary: str
     least: int = attrs.field(init=False)
-    """Words, the name included; and how many at most."""
+    """The minimum number of words, including the name; `most` is the maximum."""
     most: int = attrs.field(init=False)
     may_change: bool = attrs.field(init=False)
-    """Can it change jobs, so that its answer must wait for the journal?"""
+    """Can it change jobs, so that its reply must wait for the journal?"""
     is_plain: bool = attrs.field(init=False)
-    """Does it leave alone everything that is checked before each request (`pipelines`)?"""
+    """Does it change nothing that is checked before each request (`pipelines`)?"""
     is_look: bool = attrs.field(init=False)
-    """Does it change nothing, so that it may stop anywhere?"""
+    """Does it change nothing, so that it may be aborted at any point?"""
     is_wide: bool = attrs.field(init=False)
-    """Might it look at much, or be answered much, for milliseconds?"""
+    """Might it take milliseconds, because it reads or returns much?"""
 
     marks_beginning: bool = attrs.field(init=False)
     """Does the handler set `NodeState.begun` before it changes anything?"""
 
     def is_whole(self, node: NodeState, args: list[bytes]) -> bool:
-        """This request has been broken off. Has it changed nothing?"""
+        """Is an aborted request without effect, so that nothing has changed?"""
         return self.is_look or (self.marks_beginning and node.begun is not args)
 
     def takes(self, count: int) -> bool:

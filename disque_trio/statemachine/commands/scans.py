@@ -1,12 +1,12 @@
-"""QSCAN and JSCAN: every queue or job, a piece at a time (original 2.8).
+"""QSCAN and JSCAN: iterate over all queues or jobs, some per call (original 2.8).
 
-An iteration covers what was there when it began: an item that is there all the time is returned
-once, and one that goes meanwhile is left out. The node remembers some iterations, and forgets the
-one unused longest, so those in use finish although others begin. A cursor that it does not know
-begins a new iteration. The original's cursors walk its hash table.
+An iteration covers the items that exist when it begins. An item that exists throughout is returned
+once; one that is removed meanwhile is skipped. The node keeps `MAX_ITERATIONS` iterations and drops
+the least recently used one, so active ones finish. An unknown cursor begins a new iteration. The
+original's cursors walk its hash table.
 
-Names of queues are copied. Jobs are too many to copy: an iteration follows their chain, which goes
-in one direction only, so a cursor that was used before begins a new iteration.
+An iteration over queues copies their names. Jobs are too many to copy: an iteration follows their
+linked list, in one direction only, so a reused cursor begins a new iteration.
 
 Owns `NodeState.scans`, `job_scans` and `last_scan`.
 """
@@ -63,11 +63,11 @@ PHASES: Final = {
     b"restored": RESTORED,
     b"leased": DELIVERED_HERE | TAKEN,
 }
-"""What JSCAN takes for a state, besides those that SHOW has: the flags of an active job, of which
-the first that it has counts (`phase_of`)."""
+"""The states that JSCAN accepts in addition to those of SHOW, with the flags of an active job. The
+first phase that matches applies (`phase_of`)."""
 WORK_PER_ITEM: Final = 10
 MAX_ITERATIONS: Final = 32
-"""For queues and for jobs. Every iteration over jobs is checked when a job is dropped."""
+"""The limit for queues and for jobs each. Dropping a job checks every iteration over jobs."""
 _ALL: Final = tuple(range(len(STATE_NAMES)))
 _MAX_CURSOR: Final = (1 << 64) - 1
 _OFFSET_BITS: Final = 40
@@ -77,7 +77,7 @@ _LAST_NUMBER: Final = (1 << 23) - 1
 
 @attrs.define
 class Options:
-    """The options of both scans; -1 is no filter of a queue."""
+    """The options of both scans. In the filters of queues, -1 is none."""
 
     cursor: int | None = None
     count: int = DEFAULT_COUNT
@@ -86,27 +86,27 @@ class Options:
     maxlen: int = -1
     import_rate: int = -1
     has_unqueued: bool = False
-    """Also queues that have only jobs that are not queued."""
+    """Include queues without queued jobs."""
     queue: bytes | None = None
     states: tuple[int, ...] = ()
     phases: tuple[bytes, ...] = ()
-    """Where there are states or phases, a job in any of them is shown."""
+    """If there are states or phases, a job must be in one of them."""
     has_ended: bool = False
-    """Also jobs that have ended, behind all others."""
+    """Include ended jobs, after all others."""
     group: bytes | None = None
     key: bytes | None = None
     error: bytes | None = None
     body: bytes | None = None
     older: int | None = None
     younger: int | None = None
-    """Its age in seconds, at least and at most."""
+    """The job's age in seconds: `older` is the minimum, `younger` the maximum."""
     reply: bytes = b""
     is_whole: bool = False
-    """Everything about each, not its name alone: REPLY `stat`, `all` or `full`."""
+    """REPLY `stat`, `all` or `full`: return details, not only names or ids."""
 
     @property
     def wanted(self) -> int | None:
-        """How many items; None if all are wanted at once."""
+        """The number of items to return; None is all."""
         return None if self.is_busy_loop or self.count < 0 else max(self.count, 1)
 
 
@@ -115,7 +115,7 @@ _WHOLE: Final = (b"stat", b"all", b"full")
 
 
 def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """Names of queues; with REPLY stat each with its figures."""
+    """QSCAN. The reply is names of queues; with REPLY stat, each is followed by its figures."""
     options = _parse(args[1:], QSCAN)
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
     names = node.scans.get(number)
@@ -140,7 +140,7 @@ def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 def _all_queues(
     node: NodeState, options: Options, names: list[bytes], offset: int
 ) -> Generator[list[Reply], None, None]:
-    """BUSYLOOP: those that are wanted first, since the reply begins with their number."""
+    """BUSYLOOP: find all matching queues first, because the reply begins with their number."""
     found: list[bytes] = []
     while offset < len(names):
         some = names[offset : offset + node.knobs.steps_at_once]
@@ -171,9 +171,9 @@ def _names(node: NodeState, options: Options) -> list[bytes]:
 
 
 def _figures(node: NodeState, options: Options, name: bytes) -> bytes:
-    """In one word, in the order of docs/commands.md: there may be 100,000 of them, which who asks
-    compares with those that he has, and takes apart if they differ."""
-    # It may have gone since it was found.
+    """The figures as one word, in the order of docs/commands.md. There may be 100,000 queues, so
+    clients compare words, and parse only those that have changed."""
+    # The queue may have been removed since it was found.
     queue = queue_of(node, name) or Queue(name, node.mono, node.mono)
     figures = _plain_figures(node, queue)
     if not options.has_unqueued:
@@ -205,7 +205,8 @@ def _limits(node: NodeState, queue: Queue, setting: Setting) -> bytes:
 
 
 def _moment(node: NodeState, due: Millis | None) -> int:
-    """In Unix seconds: what is left of it would differ each time. 0 if there is none."""
+    """The due time in Unix seconds, because the remaining time would differ in each reply. 0 if
+    there is none."""
     return 0 if due is None else (node.wall + due) // 1000
 
 
@@ -225,20 +226,20 @@ def _plain_figures(node: NodeState, queue: Queue) -> bytes:
 
 
 def _next_queue(node: NodeState, number: int, names: list[bytes], offset: int) -> int:
-    """0 at the end; else where to go on, with the iteration remembered."""
+    """Keep the iteration. Returns the next cursor, or 0 at the end."""
     if offset >= len(names):
         node.scans.pop(number, None)
         return 0
     if node.scans.pop(number, None) is None:
         number = _new_number(node)
-    node.scans[number] = names  # behind all others: the first is the one unused longest
+    node.scans[number] = names  # at the end: the first is the least recently used
     while len(node.scans) > MAX_ITERATIONS:
         del node.scans[next(iter(node.scans))]
     return (number << _OFFSET_BITS) + offset
 
 
 def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """Ids of jobs, or with REPLY all everything about them."""
+    """JSCAN. The reply is ids of jobs or, with REPLY all or full, their fields."""
     options = _parse(args[1:], JSCAN)
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
     if not options.has_ended:
@@ -252,7 +253,8 @@ def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 
 def _scan_ended(node: NodeState, options: Options, before: int) -> Reply:
-    """Those before that number, which is the cursor: iterations have none below 2 ** 40."""
+    """Ended jobs before this number, which is also the cursor. Cursors of iterations are at least 2
+    ** 40."""
     most = min(options.wanted or 1, max(node.knobs.peeked_at_once, 1))
     found, before = ended.look(
         node.endings,
@@ -271,7 +273,7 @@ def _jscan(node: NodeState, options: Options, number: int, offset: int) -> Reply
         return Lengthy(_all_jobs(node, options, number if seen == offset else 0))
     steps = _steps(node, options.wanted)
     checks = _prefilter(node, options)
-    # Of a walk that goes on, jobs that it has passed may be among those that are counted.
+    # If an iteration continues, the counts may include jobs that it has visited already.
     most = None if options.cursor else prefilter.most_of(node, checks, steps)
     few = None if options.cursor else _few(node, options, checks, most, steps)
     begun = offset
@@ -296,7 +298,7 @@ def _jscan(node: NodeState, options: Options, number: int, offset: int) -> Reply
 def _few(
     node: NodeState, options: Options, checks: Prefilter, most: int | None, limit: int
 ) -> list[Job] | None:
-    """The only jobs that can be wanted, if an index has them and they are few; or None."""
+    """All jobs that can match, if an index has them and they are few; otherwise None."""
     if options.key is not None and options.queue is not None:
         return list(node.keys.index.get((options.queue, options.key), ()))
     return prefilter.few(node, checks, most, limit)
@@ -312,8 +314,8 @@ def _look(
 
 
 def _all_jobs(node: NodeState, options: Options, number: int) -> Generator[list[Reply], None, None]:
-    """BUSYLOOP, perhaps from a cursor on: the jobs that are wanted first, since the reply begins
-    with their number."""
+    """BUSYLOOP, possibly from a cursor: find all matching jobs first, because the reply begins with
+    their number."""
     left = JobsLeft(node)
     walk, _ = node.job_scans.get(number, (None, 0))
     walk = walk or node.table.walk()
@@ -348,7 +350,7 @@ def _show_job(node: NodeState, options: Options, job: Job, body: Body | None) ->
 
 
 def _next_job(node: NodeState, number: int, walk: Walk, offset: int) -> int:
-    """0 at the end; else where to go on, with the iteration remembered."""
+    """Keep the iteration. Returns the next cursor, or 0 at the end."""
     node.job_scans.pop(number, None)
     if walk.is_over:
         return 0
@@ -366,16 +368,16 @@ def _new_number(node: NodeState) -> int:
 
 
 def _steps(node: NodeState, wanted: int | None) -> int:
-    """How many queues or jobs are looked at for one reply."""
+    """The maximum number of queues or jobs that are checked for one reply."""
     knobs = node.knobs
     if wanted is None:
-        return knobs.steps_at_once  # all of them, or the reply is a longer one
+        return knobs.steps_at_once  # all of them, or else the reply is a `Lengthy`
     return min(wanted * WORK_PER_ITEM, knobs.scan_steps)
 
 
 def _parse(words: list[bytes], known: Table) -> Options:
-    """Words in any order; of an option that is given twice the last value counts. A word that is no
-    option is taken as the cursor."""
+    """Parse words in any order. The last value of a repeated option applies. A word that is not an
+    option must be the cursor. Raises CommandError."""
     options = Options()
     index = 0
     while index < len(words):
@@ -445,8 +447,8 @@ def _shows_queue(node: NodeState, options: Options, name: bytes) -> bool:
 
 
 def phase_of(job: Job) -> bytes:
-    """Why an active job is not queued here, as far as this node knows; empty if another holder has
-    it."""
+    """Why an active job is not queued here, according to this node; empty if there is no known
+    reason."""
     if job.state == ACTIVE:
         for phase, flags in PHASES.items():
             if job.flags & flags:
@@ -455,7 +457,7 @@ def phase_of(job: Job) -> bytes:
 
 
 def _prefilter(node: NodeState, options: Options) -> Prefilter:
-    """What `_shows_job` requires, as far as cheap checks can tell."""
+    """The conditions of `_shows_job` that are cheap to check."""
     flags = 0
     for phase in options.phases:
         flags |= PHASES[phase]
@@ -473,7 +475,7 @@ def _prefilter(node: NodeState, options: Options) -> Prefilter:
 
 
 def _shows_job(node: NodeState, options: Options, job: Job) -> bool:
-    """Of a job of the queue, if one is asked for."""
+    """Does the job match? `_prefilter` has checked the queue already."""
     if job.is_dummy:
         return False
     if options.states or options.phases:
@@ -487,7 +489,7 @@ def _shows_job(node: NodeState, options: Options, job: Job) -> bool:
 
 
 def _matches(options: Options, job: Job) -> bool:
-    """Has it this group, key, error and text? A body that is on disk has none."""
+    """Does the job match the filters GROUP, KEY, ERROR and BODY? A body on disk never matches."""
     more = job.extensions
     if options.group is not None and job.group != options.group:
         return False

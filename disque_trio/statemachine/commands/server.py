@@ -40,7 +40,7 @@ from disque_trio.statemachine.suggestions import shown
 from disque_trio.statemachine.values import encode
 
 _LONGEST_S: Final = 1 << 30
-"""34 years: it must fit system calls, also as milliseconds."""
+"""34 years: the value must fit system calls, also in milliseconds."""
 _NOT_OFFERED: Final = b"ERR This server offers no command that crashes it on purpose"
 _ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0x100))} | {
     ord("\a"): r"\a",
@@ -51,7 +51,7 @@ _ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F
     ord('"'): r"\"",
     ord("\\"): r"\\",
 }
-"""Escapes of special bytes between double quotes."""
+"""Escapes of special bytes in double-quoted text."""
 
 
 DEBUG_USAGE: Final = (
@@ -59,7 +59,7 @@ DEBUG_USAGE: Final = (
     " | CRASH-AND-RECOVER [ms]"
 )
 DEFAULT_USER: Final = b"default"
-"""The user that current Redis clients name when they are given a password only."""
+"""The user that current Redis clients send if they are configured with only a password."""
 
 
 def echo(_node: NodeState, _client: Client, args: list[bytes]) -> Reply:
@@ -86,8 +86,9 @@ def auth(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def log_in(node: NodeState, client: Client, candidate: bytes, *, user: bytes) -> None:
-    """Authenticate the client. A wrong password or user name revokes an earlier authentication: a
-    client that asks for the rights of another user must not keep those of `default`."""
+    """Authenticate the client. Raises CommandError. A wrong password or user name revokes an
+    earlier authentication, so a client that fails to switch users does not keep the rights of
+    `default`."""
     password = node.config.requirepass
     if not password:
         raise CommandError(b"ERR Client sent AUTH, but no password is set")
@@ -120,7 +121,7 @@ def shutdown(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """SHUTDOWN: pending output is written, then the process ends."""
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"REWRITE-AOF"):
         raise CommandError(SYNTAX_ERROR + b": SHUTDOWN takes REWRITE-AOF or nothing")
-    # While the journal is loaded it is complete, and memory is not.
+    # While the journal is being loaded, it is complete, but the jobs in memory are not.
     rewrite = len(args) == 2 and node.refusal is not recovery.LOADING
     return sessions.ask(node, client, Shutdown(rewrite_journal=rewrite), _not_shut_down)
 
@@ -130,7 +131,7 @@ def _not_shut_down(_node: NodeState, _client: Client, _error: str) -> Reply:
 
 
 def monitor(node: NodeState, client: Client, _args: list[bytes]) -> Reply:
-    """MONITOR: stream every command that is executed; asking twice changes nothing."""
+    """MONITOR: stream every command that is executed; a repeated request has no effect."""
     if client.is_monitor:
         return SILENCE
     sessions.watch(node, client)
@@ -138,14 +139,14 @@ def monitor(node: NodeState, client: Client, _args: list[bytes]) -> Reply:
 
 
 def show_to_monitors(node: NodeState, client: Client, args: Sequence[bytes]) -> None:
-    """Send a command that is about to be executed to the clients that watch."""
+    """Send a command that is about to be executed to all monitors."""
     line = Status(monitor_line(node, client, args))
     for monitor in node.monitors.values():
         send.answer(node, monitor, line)
 
 
 def monitor_line(node: NodeState, client: Client, args: Sequence[bytes]) -> bytes:
-    """One executed command, as monitors see it: time, client address, quoted arguments."""
+    """The line of a command for monitors: time, client address, quoted arguments."""
     seconds, millis = divmod(node.wall, 1000)
     words = b" ".join(map(_quote, args))
     return b"%d.%06d [%b] %b" % (seconds, millis * 1000 + node.micros, client.address, words)
@@ -202,7 +203,7 @@ def debug(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def _load_anew(node: NodeState, _client: Client, found: list[Record] | str) -> Reply:
-    """Replace all jobs by those of the journal, without writing records (original, defect 9)."""
+    """Replace all jobs with those of the journal, without writing records (original, defect 9)."""
     if isinstance(found, str):
         raise CommandError(b"ERR %b" % encode(found))
     sessions.flush(node)
@@ -213,7 +214,7 @@ def _load_anew(node: NodeState, _client: Client, found: list[Record] | str) -> R
 
 
 def _seconds(text: bytes) -> float:
-    """How long to sleep: a finite number that is not negative."""
+    """Parse the duration of a sleep: a finite number that is not negative."""
     try:
         seconds = float(text)
     except ValueError:
@@ -226,7 +227,8 @@ def _seconds(text: bytes) -> float:
 
 
 def _slept(node: NodeState, args: Sequence[bytes]) -> Callable[[NodeState, Client, None], Reply]:
-    """The continuation: the sleep counts as a slow command, because it blocked the node."""
+    """The continuation of DEBUG SLEEP: it is recorded as a slow command, because it blocked the
+    node."""
     started = node.mono
 
     def then(node: NodeState, _client: Client, _outcome: None) -> Reply:
@@ -247,7 +249,8 @@ def _delay(words: Sequence[bytes]) -> Millis:
 
 
 def _restart(node: NodeState, client: Client, *, graceful: bool, delay: Millis) -> Reply:
-    """Execute the process anew; a graceful restart saves the configuration, if it has a file."""
+    """Execute the process again. A graceful restart first saves the configuration, if it has a
+    file."""
     again = Shutdown(restart=True, graceful=graceful, delay=delay)
     if not graceful or not node.facts.config_file:
         return sessions.ask(node, client, again, _not_restarted)

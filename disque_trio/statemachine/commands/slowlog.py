@@ -1,4 +1,4 @@
-"""SLOWLOG, and the entries behind it: commands that took long (original 2.14).
+"""SLOWLOG, and its entries: slow commands (original 2.14).
 
 Owns `NodeState.slowlog`, which is a `Slowlog`.
 """
@@ -21,7 +21,8 @@ _DEFAULT_COUNT: Final = 10
 
 
 def record(node: NodeState, args: Sequence[bytes], usec: int) -> None:
-    """Remember the command if it took long enough; a negative threshold is never reached."""
+    """Record a command that took at least the configured time; a negative threshold disables the
+    log."""
     threshold = node.config.slowlog_log_slower_than_us
     if threshold < 0 or usec < threshold:
         return
@@ -33,7 +34,7 @@ def record(node: NodeState, args: Sequence[bytes], usec: int) -> None:
 
 
 def _shorten(args: Sequence[bytes]) -> list[bytes]:
-    """The log must not keep whole job bodies alive."""
+    """Truncate the arguments, because the log must not keep whole job bodies in memory."""
     if len(args) <= _ARGS_KEPT:
         return [_cut(arg) for arg in args]
     more = len(args) - _ARGS_KEPT + 1
@@ -62,6 +63,6 @@ def slowlog(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 
 def _newest(node: NodeState, count: int) -> Reply:
-    """A negative count is all of them."""
+    """The newest `count` entries; a negative count is all."""
     entries = islice(node.slowlog.entries, count if count >= 0 else None)
     return [[entry.id, entry.time_s, entry.usec, list[Reply](entry.args)] for entry in entries]

@@ -1,4 +1,4 @@
-"""The command table: one row per command, read from top to bottom (original 2.1).
+"""The command table: one row per command (original 2.1).
 
 It is the source of the dispatch, the arity errors, COMMAND, the completion of `disque-trio cli` and
 docs/commands.md.
@@ -83,7 +83,7 @@ from disque_trio.statemachine.values import encode
 
 
 def command(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """COMMAND: this table itself."""
+    """COMMAND: describe this table."""
     return describe_table(BY_NAME, args, client.protocol)
 
 
@@ -206,9 +206,9 @@ BY_NAME: Final[dict[str, Command]] = {row.name: row for row in ROWS}
 
 
 def renamed(names: tuple[tuple[str, str], ...]) -> dict[bytes, Command]:
-    """What clients may call, by lower- and upper-case name, after `rename-command`.
+    """The commands by lower- and upper-case name, with `rename-command` applied.
 
-    A new name that is empty takes the command away.
+    An empty new name removes the command.
     """
     rows = dict(BY_NAME)
     for old, new in names:

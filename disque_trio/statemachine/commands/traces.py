@@ -1,4 +1,4 @@
-"""TRACE: what has happened to single jobs at this node (`jobtraces`)."""
+"""TRACE: show and select traces of single jobs at this node (`jobtraces`)."""
 
 from itertools import islice
 from typing import Final
@@ -20,7 +20,7 @@ _SECONDS: Final = 3600
 _MOST_SECONDS: Final = 366 * 86_400
 _COUNT: Final = 100
 _MOST_PATTERNS: Final = 16
-"""Each of them is looked at for every new job."""
+"""Each pattern is checked for every new job."""
 
 
 def traces(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -42,7 +42,7 @@ def traces(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def _numbers(words: list[bytes], **known: int) -> dict[str, int]:
-    """Options that have numbers, in any order."""
+    """Parse options with numbers, in any order. `known` has the defaults. Raises CommandError."""
     found = dict(known)
     rest = parse.Words(words)
     for word in rest:
@@ -56,7 +56,7 @@ def _numbers(words: list[bytes], **known: int) -> dict[str, int]:
 
 
 def _get(node: NodeState, client: Client, id: JobId, after: int) -> Reply:
-    """None if nothing is known of it."""
+    """TRACE GET. None if there is no trace of the job."""
     kept = node.traces.jobs.get(id)
     if kept is None:
         return None
@@ -90,7 +90,7 @@ def _head(node: NodeState, id: JobId, kept: JobTrace) -> dict[bytes, Reply]:
 
 
 def _list(node: NodeState, client: Client, words: list[bytes]) -> Reply:
-    """Those that began last first."""
+    """TRACE LIST: the newest traces first."""
     queue, count = None, _COUNT
     rest = parse.Words(words)
     for word in rest:

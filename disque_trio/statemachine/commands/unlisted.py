@@ -1,9 +1,9 @@
-"""Requests that are not in the command table: QUIT, transactions, commands of Redis, misspelt ones.
+"""Requests that are not in the command table: QUIT, transactions, commands of Redis, misspelled
+names.
 
-There are no transactions. A client that pipelines one sends MULTI, its requests and EXEC at once,
-so it is not enough to refuse MULTI: until EXEC, DISCARD or RESET nothing is carried out, however
-much later that comes, because a client that has read the refusal and goes on looks like one whose
-pipeline came in two pieces.
+There are no transactions. A client may pipeline MULTI, its requests and EXEC, so refusing MULTI is
+not enough: the node executes nothing until EXEC, DISCARD or RESET. There is no time limit, because
+the rest of a pipeline may arrive at any time after MULTI.
 """
 
 from collections.abc import Iterable
@@ -64,19 +64,20 @@ _OF_REDIS: Final[dict[bytes, bytes]] = {
 
 
 def expels(node: NodeState, client: Client, args: list[bytes]) -> bool:
-    """Is the client disconnected, because this request belongs to another protocol?"""
+    """Disconnect the client if the request belongs to another protocol. Returns whether it does."""
     if protocol := protocol_of(args):
         sessions.expel(node, client, protocol, args[0])
     return bool(protocol)
 
 
 def is_held(client: Client) -> bool:
-    """Has its MULTI been refused, and no EXEC come yet?"""
+    """Has the client sent MULTI, which was refused, and no EXEC yet?"""
     return client.reply_mode in (ReplyMode.REFUSED, ReplyMode.REFUSED_OFF)
 
 
 def refuse_held(client: Client, args: list[bytes], row: Command | None) -> Failure | None:
-    """Why this request of a client that `is_held` is not carried out; None for RESET and QUIT."""
+    """The error for a request of a client that `is_held`; None for RESET and QUIT, which are
+    executed."""
     name = args[0].lower()
     if row is None and name in _ABORTED:
         return _ABORTED[name]
@@ -86,7 +87,7 @@ def refuse_held(client: Client, args: list[bytes], row: Command | None) -> Failu
 
 
 def after(client: Client, args: list[bytes], row: Command | None) -> None:
-    """The request has been answered: update whether later ones are held."""
+    """Update whether the client `is_held`, after the reply to a request."""
     name = args[0].lower()
     if row is not None:
         return

@@ -1,8 +1,8 @@
 """Parses usage lines such as ``queue body [DELAY sec] [ASYNC]`` into the parts of each form.
 
-Upper-case words are keywords, lower-case ones stand for a value, brackets enclose what may be
-left out, and may have brackets in them, ``...`` repeats what stands before it, ``a|b`` is a choice.
-`` | `` separates the forms of a command that has several.
+Upper-case words are keywords, lower-case words are placeholders of values, brackets enclose
+optional parts and may be nested once, ``...`` repeats the part before it, ``a|b`` is a choice.
+`` | `` separates the forms of a command.
 """
 
 import re
@@ -19,7 +19,7 @@ _FORMS: Final = re.compile(r" \| (?![^\[]*\])")
 
 @attrs.frozen
 class Part:
-    """A piece of a form: one word, or a bracket with all the words in it."""
+    """A part of a form: one word, or all words in a bracket."""
 
     words: tuple[str, ...]
     is_optional: bool = False
@@ -31,12 +31,12 @@ class Part:
 
     @property
     def is_keyword(self) -> bool:
-        """Must its first word be typed as it stands?"""
+        """Is its first word a keyword or a choice of keywords?"""
         return self.words[0].isupper() or "|" in self.words[0]
 
     @property
     def choices(self) -> list[str]:
-        """The values that its first word may have, if they are listed."""
+        """The keywords that its first word may be; empty if it is a placeholder."""
         return self.words[0].split("|") if self.is_keyword else []
 
     def opens_with(self, word: str) -> bool:
@@ -48,13 +48,13 @@ Form = tuple[Part, ...]
 
 
 def forms(usage: str) -> list[Form]:
-    """The forms of a usage line; one at least."""
+    """The forms of a usage line; there is at least one."""
     inner = usage[1:-1] if is_optional(usage) else usage
     return [_form(text) for text in _FORMS.split(inner)]
 
 
 def is_optional(usage: str) -> bool:
-    """Has it several forms, and may the command also stand alone?"""
+    """Does it have several forms, and may the command also have no arguments?"""
     return re.fullmatch(r"\[[^]]* \| [^]]*\]", usage) is not None
 
 
@@ -73,14 +73,14 @@ def _form(text: str) -> Form:
 
 
 def wrong_number(name: str, usage: str) -> bytes:
-    """The error for too many words, or too few."""
+    """The error for a wrong number of words."""
     line = f"{name.upper()} {usage}".rstrip()
     return f"ERR wrong number of arguments for '{name}' command: {line}".encode()
 
 
 def mistake(command: str, usage: str, args: Sequence[bytes]) -> bytes:
-    """What is wrong with words that fit no form: the subcommand is unknown, or its arguments are
-    wrong."""
+    """The error for arguments that fit no form: an unknown subcommand, or wrong arguments of a
+    known one."""
     typed = args[1].upper()
     known = {form[0].words[0].encode(): form for form in forms(usage)}
     if typed not in known:
