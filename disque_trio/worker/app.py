@@ -379,8 +379,9 @@ class App(Generic[State]):
         return self._enqueuer.codecs
 
     def use(self, url: str | Cluster) -> None:
-        """Use these nodes instead of the previous ones. Clients that are already open keep theirs.
-        Raises `ValueError` if `url` is neither text nor a `Cluster`."""
+        """Use these nodes instead of the previous ones. An event loop in which the app is open
+        keeps the previous nodes until it closes the app. Raises `ValueError` if `url` is neither
+        text nor a `Cluster`."""
         kinds.check_kinds({"url": url}, kinds.OF_APP)
         self._enqueuer.url = url
 
