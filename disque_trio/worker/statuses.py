@@ -11,4 +11,4 @@ INTERRUPTED: Final = 3
 RESTART: Final = 75
 """The worker must be restarted: too many handlers do not end, or it has run `max_jobs` jobs."""
 REFUSED: Final = 77
-"""All nodes reject the worker: the password is wrong or missing."""
+"""All nodes reject the worker: its password is wrong or missing, or it lacks permissions."""
