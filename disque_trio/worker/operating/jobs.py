@@ -50,7 +50,7 @@ class Jobs(Operable):
                 job = unwrap(*await self.client.ask(node, [commands.show(id, is_ended=True)]))
                 is_known = job is not None and (job.ending or "result" in job.more)
                 return [Copy(node=node, job=job)] if job is not None and is_known else []
-            unwrap(*await self.client.ask(node, [commands.ping()]))  # reports the features of the node
+            unwrap(*await self.client.ask(node, [commands.ping()]))  # reports its features
             if _ENDED not in self.client.nodes.features(node):
                 return []
             return await self._scan_node(node, limit, cut, queue=queue, states=("ended",))
