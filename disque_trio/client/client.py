@@ -40,7 +40,8 @@ Result = TypeVar("Result")
 @attrs.define(eq=False, repr=False)
 class Client(ClusterClient):
     """A client of a cluster, for one event loop. Any number of tasks may use it at the same time.
-    Use in another event loop raises `OtherLoopError`."""
+    Use in another event loop raises `OtherLoopError`, unless the first loop has ended or the client
+    was closed."""
 
     connect: Connect = attrs.field(default=streams.connect, kw_only=True)
     """Opens the streams to nodes."""

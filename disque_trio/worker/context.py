@@ -33,8 +33,8 @@ class Job(Generic[State]):
     """The driver's record of this run."""
     task: str
     key: str | None
-    """The key that identifies the job, even if it was added twice. None for jobs of consumers. For
-    jobs of another system whose body has no key (Sidekiq without `jid`), it is the `id`."""
+    """The key that identifies the job, even if it was added twice. None without one, for example in
+    consumers and for plain jobs of Resque. For a job of Sidekiq without `jid` it is the `id`."""
     headers: Mapping[str, Any]
     state: State
     """The value that the app's lifespan has yielded."""

@@ -42,8 +42,9 @@ class Enqueued(JobHandle, Generic[R_co]):
         """The return value of the function, for a job with `result_ttl`; for a chain, that of its
         last step. Waits at most `timeout` seconds; None is no limit. The app must be open; if it
         was open when the job was added, it must not have been closed since. Raises `JobFailedError`
-        if the job is dead or cancelled, `NoResultError` on a timeout or if the job has ended
-        without a result, and `NotOpenError`."""
+        if the job is dead, its handler raised `Cancel`, or its result cannot be read;
+        `NoResultError` on a timeout or if the job has ended without a result; and
+        `NotOpenError`."""
         if self._wait is None:
             raise self._sends("no result: give the task result_ttl")
         return await self._wait(self.id, timeout)

@@ -57,7 +57,7 @@ class JobStarted(RunEvent):
 
 @attrs.frozen(kw_only=True)
 class RunEnded(RunEvent):
-    """A run has ended. The subclasses tell how."""
+    """A run has ended. The subclasses describe how."""
 
     duration: float
     """Seconds since the worker started the run."""

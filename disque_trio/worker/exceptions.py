@@ -67,8 +67,8 @@ class InterruptedJobError(DisqueError):
 
 
 class JobFailedError(DisqueError):
-    """The job is dead or cancelled, or its result cannot be read. The texts come from a worker;
-    control characters in them are escaped."""
+    """The job is dead, its handler raised `Cancel`, or its result cannot be read. The texts come
+    from a worker; control characters in them are escaped."""
 
     def __init__(self, kind: str, text: str, traceback: str = "") -> None:
         self.kind = printable(kind)

@@ -71,7 +71,7 @@ Decide = Callable[[Any, BaseException], float | None]
 the job dead."""
 
 
-# Where an option may be given. Type checkers cannot derive these from the rows below.
+# Where an option may be set. Type checkers cannot derive these from the rows below.
 
 
 class Defaults(TypedDict, total=False):

@@ -17,7 +17,7 @@ from disque_trio.worker.runtime import runtime
 from disque_trio.worker.times import RunTimes, TaskTimes
 
 if TYPE_CHECKING:
-    from disque_trio.worker.slots import Slot  # who only reads reports runs no jobs
+    from disque_trio.worker.slots import Slot  # readers of reports run no jobs
 
 LATELY_S: Final = 15.0
 """A worker is healthy if a node has answered within this time. A worker that takes jobs receives an

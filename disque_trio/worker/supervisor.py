@@ -19,8 +19,8 @@ FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
 SHORT_LIFE_S: Final = 10.0
 AT_ONCE: Final = 3
-"""A child that dies is restarted immediately, unless more than this many lives in a row were short.
-Then every child probably dies for the same reason, and pauses limit the load of restarts."""
+"""A child that dies is restarted immediately, unless more than this many consecutive lives were
+short. Then every child probably dies for the same reason, and pauses limit the load of restarts."""
 _WORST_FIRST: Final = (REFUSED, FAILED, INTERRUPTED, CLEAN)
 _log: Final = logging.getLogger(__name__)
 

@@ -1,5 +1,5 @@
-"""Reports to nodes which of the held jobs have started (BEGIN). If this process dies, only those
-count a delivery without an outcome (decision 103).
+"""Reports to nodes which of the held jobs have started (BEGIN). If this process dies, nodes count a
+delivery without an outcome only for these jobs (decision 103).
 
 Most jobs end before that matters, so BEGIN names the jobs that still run after a moment. If a job
 kills its process immediately, it is not named; its node then marks it for the next worker. For such

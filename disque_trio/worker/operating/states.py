@@ -60,8 +60,8 @@ class JobStatus:
 
     @property
     def is_over(self) -> bool:
-        """Is it certain that the job will not run again? An `unknown` job may be on a node that did
-        not answer."""
+        """Has the job ended, as far as known? An `unknown` job may be on a node that did not
+        answer."""
         return self.state in ("dead", "done", "ended") or (
             self.state == "unknown" and not self.unreached
         )
