@@ -221,7 +221,7 @@ class Enqueuer:
         await self.opened.open(self.url)
 
     async def close(self) -> None:
-        """Close the client after the last `open` was undone."""
+        """Undo one `open`. The last `close` closes the client."""
         await self.opened.close()
 
     @property

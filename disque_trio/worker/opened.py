@@ -110,7 +110,7 @@ class OpenedApp:
         opened.count += 1
 
     async def close(self) -> None:
-        """Close the client after the last `open` was undone. Raises `NotOpenError`."""
+        """Undo one `open`. The last `close` closes the client. Raises `NotOpenError`."""
         opened = self.get()
         opened.count -= 1
         if not opened.count:

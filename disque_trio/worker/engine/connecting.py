@@ -131,7 +131,7 @@ def refuse(state: State, now: Micros, node: Node) -> None:
 
 
 def answered(node: Node) -> None:
-    """The node works."""
+    """The node serves requests."""
     node.failures, node.rests_until = 0, 0
 
 

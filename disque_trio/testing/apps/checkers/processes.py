@@ -8,7 +8,7 @@ from disque_trio.tracing.details import fields
 from disque_trio.tracing.rows import Row
 
 LINES: Final = 3
-"""The number of lines that a run may log about its job."""
+"""The maximum number of lines that a run may log about its job."""
 _TROUBLED: Final = 15
 """The same while nodes reject requests, because retries are logged."""
 _OTHERS: Final = 25
