@@ -1,7 +1,7 @@
 """Clients of a cluster: `Client` for Trio and asyncio, `BlockingClient` for threads.
 
-Below them: connections to a node, TLS, and errors that say what to do. It imports the wire and
-`system`. The command line and the pipeline import it. docs/client.md describes it.
+Modules below them handle connections to a node, TLS, and errors with advice. They import the wire
+and `system`. The command line and the pipeline import this package. docs/client.md describes it.
 """
 
 from typing import TYPE_CHECKING, Final

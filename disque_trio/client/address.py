@@ -1,4 +1,4 @@
-"""Where nodes are: host and port, or a Unix socket, and how to speak TLS with them."""
+"""Addresses of nodes: host and port or a Unix socket, and the TLS settings."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,23 +9,23 @@ from disque_trio.client.errors import URL_TERMS, Terms
 
 @attrs.frozen(kw_only=True)
 class Tls:
-    """How to speak TLS: files in PEM."""
+    """TLS settings; files are in PEM."""
 
     cacert: str | None = None
-    """The authorities to trust; None is those of the system."""
+    """The file of the trusted authorities; None is those of the system."""
     cert: str | None = None
     key: str | None = None
     server_name: str | None = None
-    """The name that the node's certificate must have; None is the host's."""
+    """The name that the node's certificate must have; None is the host name."""
     is_insecure: bool = False
     """Accept any certificate."""
     terms: Terms = attrs.field(default=URL_TERMS, eq=False, repr=False)
-    """What errors call the fields."""
+    """The names of the fields in errors."""
 
 
 @attrs.frozen(kw_only=True)
 class Address:
-    """Where a node listens: host and port, or a Unix socket, which takes precedence."""
+    """The address of a node: host and port, or a Unix socket, which takes precedence."""
 
     host: str = "127.0.0.1"
     port: int = 7711
@@ -40,12 +40,12 @@ class Address:
 
 @attrs.frozen
 class Cluster:
-    """Where to begin, and with which password."""
+    """The first nodes to connect to, and the password."""
 
     seeds: Sequence[Address]
     password: bytes | Callable[[], bytes | None] | None = attrs.field(default=None, repr=False)
-    """A function is asked for each connection, so that the password may be replaced."""
+    """The password. A function is called for each connection, so the password may be changed."""
 
     def secret(self) -> bytes | None:
-        """The password of now."""
+        """The current password; None for none."""
         return self.password() if callable(self.password) else self.password

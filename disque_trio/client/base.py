@@ -1,5 +1,4 @@
-"""What the asynchronous and the blocking client have in common: which nodes, and how to greet
-them."""
+"""The common part of the asynchronous and the blocking client: nodes, timeouts and greeting."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,20 +28,19 @@ class ClusterClient:
     """A client of a cluster, without its connections."""
 
     url: str | Cluster = DEFAULT_URL
-    """Names the nodes to begin with (`parse_url`)."""
+    """The nodes to connect to first (`parse_url`). Raises `ValueError` for an invalid URL."""
     discover: bool | None = attrs.field(default=None, kw_only=True)
-    """Ask the nodes that these know, too? None is yes, unless the client speaks TLS."""
+    """Use nodes that other nodes report, too? None is yes, unless the client uses TLS."""
     connect_timeout_s: float = attrs.field(default=CONNECT_TIMEOUT_S, kw_only=True)
     patience_s: float = attrs.field(default=PATIENCE_S, kw_only=True)
-    """A node that is silent for so long, besides the time that it was asked to wait, is given
-    up."""
+    """A node counts as failed if it does not reply for this many seconds, in addition to the
+    requested waiting time."""
     name: str | None = attrs.field(default=None, kw_only=True)
-    """What nodes call its connections in CLIENT LIST. None is `program@host:pid`; empty is no
-    name."""
+    """The name of its connections in CLIENT LIST. None is `program@host:pid`; empty is no name."""
     recorder: "Recorder | None" = attrs.field(default=None, kw_only=True)
-    """Keeps what the client asks and is answered (docs/histories.md)."""
+    """Records requests and replies (docs/histories.md)."""
     nodes: Nodes = attrs.field(init=False)
-    """The nodes that are known."""
+    """The known nodes."""
     _cluster: Cluster = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -53,11 +51,11 @@ class ClusterClient:
 
     @property
     def has_password(self) -> bool:
-        """Does it give one to nodes?"""
+        """Does it have a password for nodes?"""
         return self._cluster.secret() is not None
 
     def _attempts(self, command: Command[Any], first: Address | None, now: float) -> Attempts:
-        """The nodes on which to run a command, one after the other; `first` before the others."""
+        """The nodes on which to try a command, in order, beginning with `first`."""
         return self.nodes.attempts(
             now,
             is_repeatable=command.is_repeatable,
@@ -67,7 +65,8 @@ class ClusterClient:
         )
 
     def _patience(self, address: Address, asked: Sequence[Command[Any]]) -> float:
-        """How long replies of this node to these commands may take; `math.inf` is for ever."""
+        """How long replies of this node to these commands may take, in seconds; `math.inf` is no
+        limit."""
         is_replaceable = self.nodes.is_replaceable(address)
         longest = 0.0
         for each in asked:
@@ -81,15 +80,15 @@ class ClusterClient:
 
     @property
     def _greeting_s(self) -> float:
-        """How long a node may take to answer the greeting: one that accepts connections and does
-        nothing else is not waited for."""
+        """How long a node may take to answer the greeting. This limits the wait for nodes that
+        accept connections and do nothing else."""
         return min(self.connect_timeout_s or self.patience_s, self.patience_s)
 
     def _note_silence(
         self, address: Address, asked: Sequence[Command[Any]], began: float, now: float
     ) -> None:
-        """A request that began then has ended without an answer, maybe because its caller does not
-        wait any longer: was the node silent?"""
+        """Record that a node was unresponsive if a request that started at `began` has ended
+        without a reply, possibly because it was cancelled."""
         if now - began >= max(each.wait_s for each in asked) + SILENT_S:
             self.nodes.was_silent(address, now)
 

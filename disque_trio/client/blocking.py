@@ -1,7 +1,7 @@
 """The blocking client of a cluster, for threads, shells and code without an event loop.
 
-It has the methods of the asynchronous client (docs/client.md). One thread uses it at a time; a
-forked process opens its own connections.
+It has the methods of the asynchronous client (docs/client.md). Only one thread may use it at a
+time; a forked process opens its own connections.
 """
 
 import math
@@ -27,19 +27,20 @@ from disque_trio.statemachine.base import Reply
 
 Result = TypeVar("Result")
 _SHORTEST_S: Final = 0.001
-"""Sockets take 0 as "do not wait"."""
+"""Sockets interpret 0 as "do not wait"."""
 
 
 @attrs.define(eq=False, repr=False)
 class BlockingClient(ClusterClient):
-    """A client of a cluster, with one connection to a node at a time."""
+    """A client of a cluster that blocks its thread, with one connection per node. Concurrent use by
+    two threads raises `BusyError`."""
 
     _connections: dict[str, Connection] = attrs.field(init=False, factory=dict)
     _process: int = attrs.field(init=False, factory=os.getpid)
     _busy: threading.Lock = attrs.field(init=False, factory=threading.Lock)
-    """Held while a thread uses it."""
+    """Held while a thread uses the client."""
     _ends_at: float = attrs.field(init=False, default=math.inf)
-    """When no request of `within` waits any longer, by `time.monotonic`."""
+    """The end of `within`, by `time.monotonic`."""
 
     def __enter__(self) -> Self:
         return self
@@ -55,8 +56,8 @@ class BlockingClient(ClusterClient):
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
-        """Give the requests of the block so many seconds in all. Raises `TimeoutError` if one has
-        failed after that."""
+        """Limit the requests of the block to this many seconds in total; None is no limit. Raises
+        `TimeoutError` if a request fails because of that."""
         outer = self._ends_at
         self._ends_at = min(outer, math.inf if seconds is None else time.monotonic() + seconds)
         try:
@@ -69,7 +70,7 @@ class BlockingClient(ClusterClient):
             self._ends_at = outer
 
     def _left(self, limit_s: float) -> float:
-        """How long a wait may take."""
+        """The limit of a wait, in seconds."""
         return max(min(limit_s, self._ends_at - time.monotonic()), _SHORTEST_S)
 
     # Any command.
@@ -213,7 +214,7 @@ class BlockingClient(ClusterClient):
         return connection is not None and connection.is_live()
 
     def _probe(self, connection: Connection) -> None:
-        """Check that the node still answers if the connection was idle for long."""
+        """Send a PING if the connection was idle for long, to check that the node still answers."""
         if time.monotonic() - connection.received_at > PROBE_S:
             with suppress(LostError):
                 connection.send([b"PING"])
@@ -229,7 +230,7 @@ class BlockingClient(ClusterClient):
             replies = [connection.receive() for _ in asked]
             is_done = True
         finally:
-            if not is_done:  # interrupted: its replies must not answer what comes next
+            if not is_done:  # interrupted: later requests must not receive its replies
                 connection.close()
         return replies
 
@@ -246,7 +247,7 @@ class BlockingClient(ClusterClient):
         return connection
 
     def connect(self, address: Address) -> Connection:
-        """Connect to this node unless the client is connected with it. Raises
+        """The connection to this node, which is opened if necessary. Raises
         `ConnectionFailedError`."""
         self._notice_fork()
         connection = self._connections.get(str(address))
@@ -258,7 +259,7 @@ class BlockingClient(ClusterClient):
 
     def _notice_fork(self) -> None:
         if self._process != os.getpid():
-            # The parent goes on with its connections: they are left alone, not ended.
+            # The parent continues to use its connections, so do not close them.
             self._connections, self._busy = {}, threading.Lock()
             self._process = os.getpid()
 
@@ -276,7 +277,7 @@ class BlockingClient(ClusterClient):
             introduction = greeting.meaning(replies, connection.address)
             connection.wait_at_most(self.patience_s)
         except LostError as error:
-            if not isinstance(error.__cause__, TimeoutError):  # else what came is not why it ends
+            if not isinstance(error.__cause__, TimeoutError):  # or else ignore the replies
                 error.replies = replies
             raise greeting.end(error, connection.address) from error
         except BaseException:

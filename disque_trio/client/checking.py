@@ -1,4 +1,4 @@
-"""Arguments of commands, checked by the annotations of their functions before anything is sent."""
+"""Checks arguments of commands by the annotations of their functions, before anything is sent."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,19 +27,19 @@ _BUFFERS: Final = frozenset((bytearray, memoryview))
 
 @attrs.frozen
 class _Check:
-    """Whether a value fits an annotation."""
+    """The check of a value against an annotation."""
 
     what: str
     """The command and the argument."""
     kinds: frozenset[Any]
     values: tuple[Any, ...] = ()
-    """If it is one of these."""
+    """The allowed strings, if they are limited."""
     is_sequence: bool = False
-    """Of values of these types."""
+    """Is it a sequence of values of these types?"""
     is_rest: bool = False
-    """One of any number of arguments by place."""
+    """Is it one of any number of positional arguments?"""
     at_once: frozenset[Any] = attrs.field(init=False)
-    """Types of values that need no further look."""
+    """Types of values that need no further check."""
     _is_time: bool = attrs.field(init=False)
 
     @at_once.default
@@ -53,7 +53,7 @@ class _Check:
         return self.kinds <= {float, NoneType}
 
     def __call__(self, value: Any) -> None:
-        """Raises `TypeError` or `ValueError`."""
+        """Raise `TypeError` or `ValueError` for an invalid value."""
         kind = type(value)
         if self._is_time and (kind is int or kind is float) and 0 <= value < math.inf:
             return
@@ -93,7 +93,7 @@ class _Check:
 
 
 def _not_sent(arguments: Iterable[tuple[_Check, Any]]) -> Iterator[ValueError]:
-    """Which of these has text that no bytes stand for."""
+    """The error for the first argument with text that cannot be encoded."""
     for check, value in arguments:
         for each in [value] if isinstance(value, str) else value if check.is_sequence else []:
             if isinstance(each, str) and not is_encodable(each, "surrogateescape"):
@@ -125,7 +125,7 @@ def _check(what: str, parameter: Parameter) -> _Check:
 
 
 class _Checks:
-    """Those of a function, made when it is first called."""
+    """The checks of a function, created when it is first called."""
 
     def __init__(self, make: Callable[..., Any]) -> None:
         parameters = signature(make).parameters.values()
@@ -137,15 +137,15 @@ class _Checks:
         self.rest = next((each for each in checks if each.is_rest), None)
 
     def of_places(self, count: int) -> Sequence[_Check]:
-        """For this number of arguments by place."""
+        """The checks for this number of positional arguments."""
         if self.rest is None:
             return self.by_place
         return [*self.by_place, *[self.rest] * (count - len(self.by_place))]
 
 
 def checked(make: Callable[Asked, Made]) -> Callable[Asked, Made]:
-    """The function, whose arguments must fit its annotations: raises `TypeError` with the argument
-    and its type for others, and `ValueError` for a number that is none."""
+    """The function with checks of its arguments: raises `TypeError` with the argument and its type
+    if it does not fit the annotation, and `ValueError` for an invalid value."""
     found: list[_Checks] = []
 
     @wraps(make)

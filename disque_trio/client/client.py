@@ -39,16 +39,18 @@ Result = TypeVar("Result")
 
 @attrs.define(eq=False, repr=False)
 class Client(ClusterClient):
-    """A client of a cluster. Any number of tasks may use it at the same time."""
+    """A client of a cluster, for one event loop. Any number of tasks may use it at the same time.
+    Use in another event loop raises `OtherLoopError`, unless the first loop has ended or the client
+    was closed."""
 
     connect: Connect = attrs.field(default=streams.connect, kw_only=True)
-    """Opens the streams."""
+    """Opens the streams to nodes."""
     _shared: dict[tuple[str, str], Link] = attrs.field(init=False, factory=dict)
     _idle: dict[str, list[Link]] = attrs.field(init=False, factory=dict)
-    """Links for requests that wait, which are idle now."""
+    """Idle connections for requests that wait."""
     _waiting: dict[Link, None] = attrs.field(init=False, factory=dict)
     _opening: dict[tuple[str, str], anyio.Lock] = attrs.field(init=False, factory=dict)
-    """By link, so that a node that is slow to greet does not delay the others."""
+    """One lock per connection, so that a node that is slow to greet does not delay others."""
     _loop: Any = attrs.field(init=False, default=None)
     """The event loop of its connections."""
 
@@ -65,7 +67,7 @@ class Client(ClusterClient):
             await link.close()
 
     def abandon(self) -> None:
-        """Shut down all connections without an event loop, because that of the client has ended."""
+        """Shut down all connections without an event loop, after the client's loop has ended."""
         for link in self._forgotten():
             link.abandon()
 
@@ -83,8 +85,8 @@ class Client(ClusterClient):
     async def run(self, command: Command[Result], *, first: Address | None = None) -> Result:
         """Run a command on the first node that supports it, and return its result.
 
-        The node `first` is tried before the others. A long wait is asked for in parts. Raises
-        `RefusedError` if the node refuses the command, `NoNodeError` if no node answers, and
+        The node `first` is tried before the others. A long wait is split into several requests.
+        Raises `RefusedError` if the node rejects the command, `NoNodeError` if no node answers, and
         `LostError` if the connection broke during a command that must not be repeated.
         """
         if isinstance(command, LongWait):
@@ -114,9 +116,9 @@ class Client(ClusterClient):
     ) -> list[Result | DisqueError]:
         """Run many commands in a pipeline, and return their results in order.
 
-        A failed command has its error in place of a result. If the connection breaks, commands that
-        may be repeated and those that were not sent go to another node. Raises `NoNodeError` if no
-        node answers.
+        The result of a failed command is its error. If the connection breaks, commands that may be
+        repeated and those that were not sent go to another node. Raises `NoNodeError` if no node
+        answers.
         """
         results: list[Result | DisqueError] = []
         while len(results) < len(asked):
@@ -132,9 +134,9 @@ class Client(ClusterClient):
     async def ask(
         self, address: Address, asked: Sequence[Command[Result]], window: int = WINDOW
     ) -> list[Result | DisqueError]:
-        """Run commands on this node only, and return their results, with errors of the node in
-        place of failed ones. Raises `ConnectionFailedError` or `LostError`; the node stays in
-        use."""
+        """Run commands on this node only, and return their results; the result of a failed command
+        is its error. Raises `ConnectionFailedError` or `LostError`; the client continues to use the
+        node."""
         results: list[Result | DisqueError] = []
         for start in range(0, len(asked), window):
             some = asked[start : start + window]
@@ -188,18 +190,19 @@ class Client(ClusterClient):
     # Connections.
 
     def _be_in_one_loop(self) -> None:
-        """Raises `OtherLoopError` in another event loop than that of its connections."""
+        """Raise `OtherLoopError` in an event loop other than that of the connections."""
         loop = anyio.lowlevel.current_token().native_token
         if loop is self._loop:
             return
         if self._loop is not None and not _has_ended(self._loop):
             raise OtherLoopError
-        self.abandon()  # what it had in a loop that has ended
+        self.abandon()  # connections of a loop that has ended
         self._opening.clear()
         self._loop = loop
 
     async def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
-        """The replies of a node, unless it is silent (`Nodes.must_be_tried`)."""
+        """The replies of a node. If it was unresponsive lately, it must answer a PING first
+        (`Nodes.must_be_tried`)."""
         began = anyio.current_time()
         if self.nodes.must_be_tried(address, began):
             try:
@@ -245,7 +248,7 @@ class Client(ClusterClient):
         )
 
     async def _share(self, link: Link, asked: Sequence[Command[Result]]) -> list[Reply]:
-        # Jobs that are on their way must not be lost; without a wait they are here at once.
+        # Jobs in transit must not be lost; without a wait they arrive immediately.
         replies: list[Reply] = []
         with anyio.CancelScope(shield=any(each.words[0] == b"GETJOB" for each in asked)):
             replies += await self._sent(link, asked)
@@ -271,7 +274,7 @@ class Client(ClusterClient):
         return replies
 
     async def _let_go(self, link: Link, asked: Sequence[Command[Result]]) -> None:
-        """The waiting task was cancelled: jobs that have arrived for it are released."""
+        """The waiting task was cancelled: release jobs that have arrived for it."""
         if not any(each.words[0] == b"GETJOB" for each in asked):
             with anyio.CancelScope(shield=True):
                 await link.close()
@@ -322,7 +325,7 @@ class Client(ClusterClient):
             if link.is_open:
                 return link
             await link.close()
-        # Over TLS no direction ends before the other (`Link.let_go`).
+        # With TLS a client cannot close only its sending direction (`Link.let_go`).
         return await self._open(address, asks_id=address.tls is not None)
 
     async def _open(self, address: Address, *, asks_id: bool = False) -> Link:

@@ -17,7 +17,7 @@ AUTO: Final = "sync-auto"
 """The feature of nodes that support SYNC AUTO."""
 SYNC_AUTO: Final = (b"SYNC", b"auto")
 _NOTICED_S: Final = 0.1
-"""Less of a wait is not worth another command."""
+"""A shorter rest of a wait is not worth another command."""
 Text = str | bytes | bytearray | memoryview
 """Names and bodies; text is sent as UTF-8."""
 
@@ -28,30 +28,30 @@ class Command(Generic[Result]):
 
     words: tuple[bytes, ...]
     meaning: Callable[[Reply], Result]
-    """Raises `BadReplyError` for a reply that is invalid for the command."""
+    """Converts the reply to the result. Raises `BadReplyError` for an invalid reply."""
     is_repeatable: bool = True
     """May it be repeated if the reply was lost?"""
     wait_s: float = 0.0
-    """How long the node may wait before it replies."""
+    """How long the node may wait before it replies, in seconds."""
     patience_s: float | None = attrs.field(default=None, kw_only=True)
-    """How much longer it may be silent while another node can be asked; None is the `patience_s` of
-    the client, which is also that of the last node."""
+    """How much longer, in seconds, the node may take while another node can be asked; None is the
+    client's `patience_s`, which also applies to the last node."""
     features: tuple[str, ...] = ()
     """The features that a node needs to support `words`, by their names in INFO
     (docs/commands.md)."""
     plain: tuple[bytes, ...] | None = None
-    """What nodes without these features get instead; None is the same."""
+    """The request for nodes without these features; None is `words`."""
     giver: str = ""
-    """The first digits of the id of the node that delivered the jobs. It is asked first, because
-    its messages about the delivery may not have reached the other nodes yet."""
+    """The first digits of the id of the node that delivered the jobs. That node is asked first,
+    because other nodes may not have its messages about the delivery yet."""
     is_sought: bool = False
-    """Does it need a node that holds the job? Then others are asked if one answers NOJOB."""
+    """Does it require a node that holds the job? Then other nodes are tried after a NOJOB."""
     hears_failures: bool = False
-    """Does `meaning` judge errors of the node, too?"""
+    """Does `meaning` process errors of the node, too?"""
     for_wait: "Callable[[float], Command[Result]] | None" = attrs.field(
         default=None, kw_only=True, eq=False, repr=False
     )
-    """The same command with another wait, if it may wait less at the next node."""
+    """Creates the command with another wait, for the next node."""
 
     @property
     def name(self) -> str:
@@ -63,13 +63,13 @@ class Command(Generic[Result]):
         if self.plain is None or all(each in known for each in self.features):
             return self.words
         if AUTO in self.features and AUTO not in known:
-            # A default that a node of an earlier version lacks costs no other option.
+            # If a node lacks only this default, the other options still apply.
             return self._without_auto().words_for(known)
         return self.plain
 
     def after(self, waited_s: float) -> "Command[Result]":
-        """What to ask the next node when others have not answered for so long: no more than what is
-        left of the wait."""
+        """The command for the next node, after other nodes have not answered for this long: its
+        wait is only the rest."""
         if self.for_wait is None or self.wait_s in (0, math.inf) or waited_s < _NOTICED_S:
             return self
         return self.for_wait(max(self.wait_s - waited_s, _NOTICED_S))
@@ -92,26 +92,27 @@ class Command(Generic[Result]):
 
 @attrs.frozen(kw_only=True)
 class LongWait(Command[Result]):
-    """A command that waits so long that it is asked for in parts. A node that answers within
-    `PART_S` is known to be alive; one that hangs would be waited for as long as the whole wait."""
+    """A command with a long wait, which is split into several requests. A node that answers within
+    `PART_S` is alive; without the split, the client would wait for an unresponsive node during the
+    whole wait."""
 
     whole: Command[Result]
-    """The command in one."""
+    """The command as one request."""
 
     @classmethod
     def of(cls, whole: Command[Result]) -> Self:
-        """The command in parts."""
+        """The command, split."""
         fields: dict[str, Any] = {each: getattr(whole, each) for each in attrs.fields_dict(Command)}
         return cls(**fields, whole=whole)
 
     def part(self, waited_s: float) -> Command[Result]:
-        """What to ask next after so much of the wait."""
+        """The next request, after this part of the wait."""
         assert self.for_wait is not None, "it waits"
         return self.for_wait(min(self.wait_s - waited_s, PART_S))
 
 
 def outcome(command: Command[Result], reply: Reply) -> Result | DisqueError:
-    """The result, or the error that it would raise."""
+    """The result of a reply, or the error that it would raise."""
     try:
         return command.result(reply)
     except DisqueError as error:
@@ -119,7 +120,7 @@ def outcome(command: Command[Result], reply: Reply) -> Result | DisqueError:
 
 
 def word(value: Text | float) -> bytes:
-    """A word of a request. Surrogates become the bytes that they stand for."""
+    """A word of a request. Surrogate escapes become the bytes that they represent."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -130,7 +131,7 @@ def word(value: Text | float) -> bytes:
 
 
 def is_encodable(text: str, errors: str) -> bool:
-    """Has the text UTF-8, with this treatment of surrogates?"""
+    """Can the text be encoded in UTF-8, with this handling of surrogates?"""
     try:
         str.encode(text, errors=errors)
     except UnicodeEncodeError:
@@ -139,12 +140,14 @@ def is_encodable(text: str, errors: str) -> bool:
 
 
 def seconds(value: float | None) -> str | None:
-    """With the three decimals that a node reads; without any that are 0, as originals need it."""
+    """The number with the three decimals that nodes read, without trailing zeros, as original nodes
+    require."""
     return None if value is None else decimals(value)
 
 
 def milliseconds(timeout: float | None) -> bytes:
-    """A node's timeout in milliseconds. 0 is for ever, and nothing shorter than 1 is sent."""
+    """A timeout for a node, in milliseconds: 0 for None, which is no limit, and otherwise at least
+    1. Raises `ValueError` for an invalid one."""
     if timeout is None:
         return b"0"
     if not 0 <= timeout < math.inf:
@@ -153,5 +156,5 @@ def milliseconds(timeout: float | None) -> bytes:
 
 
 def span(timeout: float | None) -> float:
-    """How long that is; None is for ever."""
+    """The timeout in seconds; infinity for None."""
     return math.inf if timeout is None else timeout

@@ -1,7 +1,7 @@
 """The commands of a node (docs/commands.md), without I/O.
 
-Each function returns one `Command`. Both clients run them, so they behave alike. A job can be given
-by its id; WORKING, NACK and RELEASE of a delivered job also send its token.
+Each function returns one `Command`. Both clients run them, so they behave the same. A job may be
+given by its id; WORKING, NACK and RELEASE of a delivered job also send its token.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,16 +45,16 @@ Result = TypeVar("Result")
 
 ADD_TIMEOUT_S: Final = 5.0
 _KEY_WAIT_S: Final = 5.0
-"""A node answers commands about keys within this time, even if another one is silent."""
+"""A node answers commands about keys within this time, even if another node does not answer."""
 _RESULTS: Final = "results"
 """The feature of nodes that keep results."""
 _NODE_DIGITS: Final = 8
-"""A token begins with the first digits of the id of the node that made it."""
+"""A token begins with the first digits of the id of the node that created it."""
 
 
 @checked
 def call(*words: Text | float) -> Command[Reply]:
-    """Any command; returns the reply as it is. It is never repeated."""
+    """Run any command, and return the raw reply. It is never repeated."""
     return Command(tuple(map(word, words)), lambda reply: reply, is_repeatable=False)
 
 
@@ -80,11 +80,13 @@ def addjob(
     keep: float | None = None,
     if_exists: Literal["return", "reject", "again", "replace"] | None = None,
 ) -> Command[str]:
-    """ADDJOB: the id of the new job. Seconds; `timeout` limits the wait for the copies, None is for
-    ever. With `sync` the answer waits for so many copies, or ("auto") a majority, if the node can.
-    With a `unique` key it may be the id of a job that has the key already, and the command is sent
-    again if its answer is lost, unless `if_exists` refuses that job. With `if_exists` "again" or
-    "replace" a job of its own is added, if that one is with a worker or was never delivered."""
+    """ADDJOB: return the id of the new job. Times are in seconds; `timeout` limits the wait for
+    replicas, None is no limit. With `sync` the reply waits for this many replicas, or ("auto") for
+    a majority, if the node supports that. With a `unique` key the id may be that of an existing job
+    with the key. `if_exists` changes that: "reject" raises `DuplicateJobError`; "again" adds a new
+    job if a worker has the other one; "replace" does so if the other one was never delivered. The
+    command is repeated after a lost reply only with a `unique` key, and if `if_exists` is None or
+    "return"."""
     values = {
         "replicate": replicate, "sync": sync, "delay": delay or None, "retry": retry, "ttl": ttl,
         "maxlen": maxlen, "is_async": is_async, "priority": priority, "group": group,
@@ -119,11 +121,11 @@ def getjob(
     """GETJOB: return up to `count` jobs.
 
     It waits up to `timeout` seconds for the first one; None is no limit, 0 does not wait. If the
-    node fails or hangs meanwhile, the next one is asked for the rest. `with_meta` is WITHMETA:
+    node fails meanwhile, the next one is asked for the rest of the wait. `with_meta` is WITHMETA:
     each job has its `meta` with a token. `is_tied` is TIED: the lease also ends when the client
-    closes. `is_held` is HELD, and requires TIED: the jobs begin with `begin`. A node that does not
-    support all of these gets none of them. Jobs that arrive while the task of an asynchronous
-    client is cancelled are released.
+    closes. `is_held` is HELD, and requires TIED: jobs start with `begin`. A node that does not
+    support all requested options receives none of them. If the task of an asynchronous client is
+    cancelled, jobs that arrive meanwhile are released.
     """
     if not queues:
         raise ValueError("getjob needs the name of a queue")
@@ -159,8 +161,8 @@ def _getjob_again(
 def _before_from(
     count: int, wait: bytes | None, with_meta: bool, is_tied: bool, is_held: bool
 ) -> tuple[tuple[bytes, ...], tuple[bytes, ...], tuple[str, ...]]:
-    """GETJOB up to its queues; the same for nodes without our options; and their features. Without
-    a wait in milliseconds the command does not wait."""
+    """The words of GETJOB before the queues, the same for original nodes, and the required
+    features. If `wait` is None, the command does not wait."""
     waits = {"no_hang": True} if wait is None else {"wait": wait}
     plain = {"with_counters": True, "count": count, **waits}
     ours = {"with_meta": with_meta, "is_tied": is_tied, "is_held": is_held}
@@ -173,10 +175,10 @@ def _before_from(
 
 @checked
 def begin(*jobs: Job | str) -> Command[int]:
-    """BEGIN: return how many held jobs begin (`getjob` with `is_held`); 0 at a node without
+    """BEGIN: return how many held jobs start (`getjob` with `is_held`); 0 at a node without
     HELD."""
     command = _of_jobs(b"BEGIN", jobs)
-    # ACKJOB of no job does nothing, and every node knows it.
+    # ACKJOB without jobs does nothing, and every node supports it.
     return attrs.evolve(
         _with_tokens(command, jobs), plain=(b"ACKJOB",), features=("held", "tokens")
     )
@@ -184,8 +186,8 @@ def begin(*jobs: Job | str) -> Command[int]:
 
 @checked
 def ackjob(*jobs: Job | str, result: Text | None = None, keep: float | None = None) -> Command[int]:
-    """ACKJOB: return how many jobs the node held that were not acknowledged yet. Nodes keep the
-    `result` of one job for `keep` seconds, an hour if not given. Raises `UnsupportedError`, and
+    """ACKJOB: return how many jobs the node held that were not acknowledged yet. With the `result`
+    of one job, nodes keep it for `keep` seconds (default: an hour). Raises `UnsupportedError`, and
     acknowledges nothing, if no node keeps results."""
     plain = _of_jobs(b"ACKJOB", jobs)
     if result is None and keep is None:
@@ -197,7 +199,7 @@ def ackjob(*jobs: Job | str, result: Text | None = None, keep: float | None = No
 
 
 def _of_results(command: Command[Result]) -> Command[Result]:
-    """The command for nodes that keep results. Others get a PING, which does nothing."""
+    """The command for nodes that keep results. Other nodes receive a PING, which does nothing."""
 
     def meaning(reply: Reply) -> Result:
         if reply == Status(b"PONG"):
@@ -221,8 +223,8 @@ def nack(
     dead: Text | None = None,
     error: Text | None = None,
 ) -> Command[int]:
-    """NACK: return how many jobs were requeued, at once or after a `delay` in seconds; or, with a
-    reason why they are `dead`, how many were buried. The node keeps the `error` with them."""
+    """NACK: return how many jobs were requeued, immediately or after `delay` seconds. With `dead`,
+    the reason, return how many became dead. Nodes keep the `error` with the job."""
     options = _words(NACK, {"delay": delay, "dead": dead, "error": error})
     command = _of_jobs(b"NACK", jobs, *options, is_repeatable=False)  # each counts
     return _with_tokens(command, jobs, *options)
@@ -230,8 +232,8 @@ def nack(
 
 @checked
 def release(*jobs: Job | str, delay: float | None = None) -> Command[int]:
-    """RELEASE: return how many jobs, which were not begun, were requeued, at once or after a
-    `delay` in seconds. Without a delay an original node gets ENQUEUE, which counts as a
+    """RELEASE: return how many jobs, which had not started, were requeued, immediately or after
+    `delay` seconds. Without a delay an original node receives ENQUEUE, which counts as a
     delivery."""
     options = _words(RELEASE, {"delay": delay})
     if options:
@@ -245,13 +247,13 @@ def release(*jobs: Job | str, delay: float | None = None) -> Command[int]:
 
 @checked
 def redrive(*jobs: Job | str) -> Command[int]:
-    """REDRIVE: return how many dead jobs are enqueued again."""
-    return _of_jobs(b"REDRIVE", jobs, is_repeatable=False)  # it may have died again meanwhile
+    """REDRIVE: return how many dead jobs were enqueued again."""
+    return _of_jobs(b"REDRIVE", jobs, is_repeatable=False)  # it may be dead again
 
 
 @checked
 def redrive_queue(queue: Text, count: int | None = None) -> Command[int]:
-    """REDRIVE of a queue: return how many of its dead jobs, at most `count`, are enqueued again."""
+    """REDRIVE of a queue: enqueue its dead jobs again, at most `count`, and return their number."""
     words = (b"REDRIVE", word(queue), *_words(COUNTED, {"count": count}))
     return Command(words, replies.number, is_repeatable=False)
 
@@ -264,8 +266,8 @@ def enqueue(*jobs: Job | str) -> Command[int]:
 
 @checked
 def enqueue_queue(queue: Text, count: int | None = None) -> Command[int]:
-    """ENQUEUE QUEUE: enqueue jobs of the queue that wait for their RETRY, such as after a restart,
-    and return how many, at most `count`."""
+    """ENQUEUE QUEUE: enqueue jobs of the queue that wait for their RETRY, for example after a
+    restart, at most `count`, and return their number."""
     words = (b"ENQUEUE", b"QUEUE", word(queue), *_words(COUNTED, {"count": count}))
     return Command(words, replies.number)
 
@@ -278,15 +280,15 @@ def dequeue(*jobs: Job | str) -> Command[int]:
 
 @checked
 def deljob(*jobs: Job | str) -> Command[int]:
-    """DELJOB: return how many jobs the node has dropped."""
+    """DELJOB: return how many jobs the node has deleted."""
     return _of_jobs(b"DELJOB", jobs)
 
 
 @checked
 def working(job: Job | str) -> Command[int]:
-    """WORKING: renew the lease, and return for how many seconds the job is not redelivered. If a
-    node does not hold the job, others are asked. Raises `LeaseLostError` if another worker has
-    received the job since."""
+    """WORKING: renew the lease, and return the number of seconds for which the job is not
+    redelivered. If a node does not hold the job, others are asked. Raises `LeaseLostError` if
+    another worker has received the job since."""
     plain = (b"WORKING", _id(job))
     return Command(
         (b"WORKING", _delivery(job)),
@@ -300,7 +302,7 @@ def working(job: Job | str) -> Command[int]:
 @checked
 def working_all(*jobs: Job | str) -> Command[list[int | RefusedError]]:
     """WORKING of several jobs of one node: return for each what `working` returns or raises. An
-    original node accepts one job only."""
+    original node accepts only one job."""
     command = _with_tokens(_of_jobs(b"WORKING", jobs), jobs)
     return Command(
         command.words,
@@ -313,9 +315,9 @@ def working_all(*jobs: Job | str) -> Command[list[int | RefusedError]]:
 
 @checked
 def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | None]:
-    """WAITJOB: return how the job ends, or None if it has not ended within `timeout` seconds. If a
-    node does not hold the job, others are asked. Raises `UnknownJobError` if none does: it may have
-    ended."""
+    """WAITJOB: return how the job ends; None if it has not ended within `timeout` seconds. None as
+    `timeout` is no limit. If a node does not hold the job, others are asked. Raises
+    `UnknownJobError` if none holds it: it may have ended."""
     waiting = (b"WAITJOB", _id(job), b"TIMEOUT", milliseconds(timeout))
     return Command(
         (*waiting[:2], b"NOHANG") if timeout == 0 else waiting,
@@ -330,8 +332,8 @@ def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | No
 
 @checked
 def waitresult(job: Job | str, *, timeout: float | None = None) -> Command[JobResult | None]:
-    """WAITJOB WITHRESULT: as `waitjob`, with the result that `ackjob` has given, also after the job
-    is gone. Raises `UnsupportedError` if no node keeps results."""
+    """WAITJOB WITHRESULT: as `waitjob`, with the result that `ackjob` has set, even after the job
+    was deleted. Raises `UnsupportedError` if no node keeps results."""
     command = waitjob(job, timeout=timeout)
     return _of_results(
         Command(
@@ -346,8 +348,8 @@ def waitresult(job: Job | str, *, timeout: float | None = None) -> Command[JobRe
 
 @checked
 def show(job: Job | str, *, is_ended: bool = False) -> Command[JobDetails | None]:
-    """SHOW: return the state of a job at the node, or None if the node does not hold it. With
-    `is_ended` also what the node remembers of it if it has ended there (`JobDetails.ending`)."""
+    """SHOW: return the state of a job on the node; None if the node does not hold it. With
+    `is_ended` it includes the node's record of the job's end (`JobDetails.ending`)."""
     plain = (b"SHOW", _id(job))
     return Command(
         (*plain, b"ENDED") if is_ended else plain,
@@ -359,8 +361,8 @@ def show(job: Job | str, *, is_ended: bool = False) -> Command[JobDetails | None
 
 @checked
 def show_key(queue: Text, key: Text, *, is_local: bool = False) -> Command[KeyHolder | None]:
-    """SHOW KEY: return the job that has the key, or None if no reachable node holds one. With
-    `is_local` the node does not ask the others, if it can answer so."""
+    """SHOW KEY: return the job with the key; None if no reachable node has one. With `is_local` the
+    node does not ask other nodes, if it supports that."""
     plain = (b"SHOW", b"KEY", word(queue), word(key))
     return Command(
         (*plain, b"LOCAL") if is_local else plain,
@@ -373,15 +375,15 @@ def show_key(queue: Text, key: Text, *, is_local: bool = False) -> Command[KeyHo
 
 @checked
 def cancel_key(queue: Text, key: Text) -> Command[int]:
-    """CANCEL KEY: end the job that has the key, and return 1; 0 if there is none."""
+    """CANCEL KEY: cancel the job with the key, and return 1; 0 if there is none."""
     words = (b"CANCEL", b"KEY", word(queue), word(key))
     return Command(words, replies.number, is_repeatable=False, wait_s=_KEY_WAIT_S)
 
 
 @checked
 def qstat(queue: Text) -> Command[QueueStats | None]:
-    """QSTAT: return the figures of a queue on the node, or None if the node has no such queue. A
-    node without UNQUEUED also returns None if no job of the queue is enqueued."""
+    """QSTAT: return the figures of a queue on the node; None if the node has no such queue. A node
+    without UNQUEUED also returns None if no job of the queue is enqueued."""
     plain, meaning = (b"QSTAT", word(queue)), replies.maybe(replies.queue_stats)
     return Command((*plain, b"UNQUEUED"), meaning, features=("qstat-unqueued",), plain=plain)
 
@@ -394,7 +396,8 @@ def qlen(queue: Text) -> Command[int]:
 
 @checked
 def qpeek(queue: Text, count: int = 1) -> Command[list[Job]]:
-    """QPEEK: return the oldest jobs, or with a negative count the newest, without taking them."""
+    """QPEEK: return the oldest enqueued jobs, or with a negative count the newest, without taking
+    them."""
     return Command((b"QPEEK", word(queue), word(count)), replies.jobs)
 
 
@@ -408,7 +411,7 @@ def qscan(
     import_rate: int | None = None,
     has_unqueued: bool = False,
 ) -> Command[Scanned[str]]:
-    """QSCAN: return names of queues on the node and the next cursor. With `has_unqueued` it
+    """QSCAN: return names of queues on the node, and the next cursor. With `has_unqueued` it
     includes queues without enqueued jobs, if the node supports that."""
     options = {"count": count, "minlen": minlen, "maxlen": maxlen, "import_rate": import_rate}
     plain = (b"QSCAN", word(cursor), *_words(QSCAN, options))
@@ -430,10 +433,10 @@ def jscan(
     younger: int | None = None,
     is_full: bool = False,
 ) -> Command[Scanned[JobDetails]]:
-    """JSCAN: return jobs on the node, with the fields of `show`, and the next cursor. Only those
-    that fit all filters: queue, one of the states, key, class of the last error, text in the body,
-    age in seconds. With `is_full` active jobs have their `phase`. Jobs that have ended only if
-    `states` has "ended", behind all others and the latest first."""
+    """JSCAN: return jobs on the node, with the fields of `show`, and the next cursor. A job must
+    match all filters: queue, one of the states, key, class of the last error, text in the body, age
+    in seconds. With `is_full` active jobs have their `phase`. Jobs that have ended are included
+    only if `states` contains "ended"; they come last, the latest first."""
     options = {
         "count": count, "queue": queue, "states": states, "key": key, "error": error, "body": body,
         "older": older, "younger": younger, "reply": "full" if is_full else "all",
@@ -462,9 +465,9 @@ def limit_queue(
     group_per: float | None = None,
     group_burst: int | None = None,
 ) -> Command[str]:
-    """QUEUE LIMIT: limit the leases of a queue, and the deliveries in `per` seconds (1), in the
-    whole cluster, in place of earlier limits; or those of each of its groups. Without limits
-    remove them."""
+    """QUEUE LIMIT: limit the leases of a queue, and its deliveries in `per` seconds (default 1), in
+    the whole cluster; the `group_` options limit each of its groups. Replaces earlier limits.
+    Without limits it removes them."""
     limits = {
         "concurrency": concurrency, "rate": rate, "period": per, "burst": burst,
         "is_loose": is_loose, "group_concurrency": group_concurrency, "group_rate": group_rate,
@@ -476,40 +479,40 @@ def limit_queue(
 
 @checked
 def queue_info(queue: Text) -> Command[QueueInfo]:
-    """QUEUE INFO: return the limits of the queue, and what the node may deliver."""
+    """QUEUE INFO: return the limits of the queue, and the share of them that the node may use."""
     return Command((b"QUEUE", b"INFO", word(queue)), replies.queue_info)
 
 
 @checked
 def purge(queue: Text, *, is_dead: bool = False, is_bcast: bool = False) -> Command[int]:
-    """PURGE: acknowledge the enqueued jobs of the queue on the node, and return their number; with
-    `is_dead` its dead jobs, with `is_bcast` on all nodes."""
+    """PURGE: acknowledge the enqueued jobs of the queue on the node, and return their number.
+    `is_dead`: its dead jobs instead. `is_bcast`: on all nodes."""
     words = (b"PURGE", word(queue), *_words(PURGE, {"is_dead": is_dead, "is_bcast": is_bcast}))
     return Command(words, replies.number, is_repeatable=False)
 
 
 @checked
 def unblock(client_id: int) -> Command[int]:
-    """CLIENT UNBLOCK: end the wait of that connection of the node in GETJOB or WAITJOB, which
-    returns nothing. Returns 1, or 0 if it did not wait."""
+    """CLIENT UNBLOCK: end the wait of that connection in GETJOB or WAITJOB, which then returns
+    nothing. Returns 1, or 0 if the connection did not wait."""
     return Command((b"CLIENT", b"UNBLOCK", word(client_id)), replies.number)
 
 
 @checked
 def hello() -> Command[list[Reply]]:
-    """HELLO; returns the reply as it is."""
+    """HELLO: return the raw reply."""
     return Command((b"HELLO",), replies.items)
 
 
 @checked
 def ping() -> Command[str]:
-    """PING: PONG."""
+    """PING: return PONG."""
     return Command((b"PING",), replies.text)
 
 
 @checked
 def time() -> Command[int]:
-    """TIME: the node's clock, in Unix microseconds."""
+    """TIME: return the node's clock, in Unix microseconds."""
     return Command((b"TIME",), replies.micros)
 
 
@@ -546,7 +549,7 @@ def _id(job: Job | str) -> bytes:
 
 
 def _delivery(job: Job | str) -> bytes:
-    """The id, and the token of the delivery behind it."""
+    """The id, with the token of the delivery if there is one."""
     if isinstance(job, Job):
         return word(job.id if job.meta is None else f"{job.id}@{job.meta.token}")
     return word(job)

@@ -1,8 +1,9 @@
 """One blocking connection to a node.
 
-Blocking sockets, because a person or a shell waits for one reply at a time, and Ctrl-C ends a read.
-A request is never sent twice: a connection that has ended is noticed before the request is sent; if
-it ends later, whether the node has executed the request is unknown.
+It uses blocking sockets, because a user or a shell waits for one reply at a time, and Ctrl-C
+interrupts a read. A request is never sent twice: the end of a connection is detected before a
+request is sent; if the connection ends later, it is unknown whether the node has executed the
+request.
 """
 
 import contextlib
@@ -33,25 +34,25 @@ _CHUNK: Final = 1 << 16
 
 @attrs.define(eq=False)
 class Connection:
-    """A connection to one node, opened again when it is needed and has ended."""
+    """A connection to one node, which is reopened when needed."""
 
     address: Address
     password: bytes | None = None
     connect_timeout_s: float = 5.0
     patience_s: float | None = None
-    """How long to wait for more of a reply, and for room to send; None is for ever."""
+    """How long to wait for more of a reply, and for space to send, in seconds; None is no limit."""
     recorder: "Recorder | None" = None
-    """Keeps what is asked and answered. CLIENT REPLY must not be sent then."""
+    """Records requests and replies. CLIENT REPLY must not be sent then."""
     received_at: float = attrs.field(init=False, default=0.0)
-    """When something was last read, by `time.monotonic`."""
+    """When data were last read, by `time.monotonic`."""
     _socket: socket.socket | None = attrs.field(init=False, default=None)
     _tap: "Tap | None" = attrs.field(init=False, default=None)
     _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
     _replies: deque[Reply] = attrs.field(init=False, factory=deque)
     _silent_requests: float = attrs.field(init=False, default=0)
-    """How many further requests get no reply, after CLIENT REPLY."""
+    """How many further requests have no reply, because of CLIENT REPLY."""
     _has_answered: bool = attrs.field(init=False, default=False)
-    """Has a reply come on this connection, so that the other side is a node?"""
+    """Has a reply arrived on this connection, so that the other side is a node?"""
 
     @property
     def is_open(self) -> bool:
@@ -59,7 +60,8 @@ class Connection:
         return self._socket is not None
 
     def ready(self) -> Failure | None:
-        """Open the connection unless it is open; the error if the node refused the password."""
+        """Open the connection unless it is open. Returns the error if the node rejected the
+        password."""
         if self.is_live():
             return None
         self.close()
@@ -77,18 +79,18 @@ class Connection:
         return answer if isinstance(answer, Failure) else None
 
     def is_live(self) -> bool:
-        """Is it open, and has the node not ended it? Forgets replies that nobody has read."""
+        """Is it open, and has the node not ended it? Discards replies that were not read."""
         if self._socket is None or self._has_ended():
             return False
         self._forget_replies()
         return True
 
     def wait_at_most(self, seconds: float | None) -> None:
-        """How long the next replies may take, instead of `patience_s`."""
+        """Set how long the next replies may take, instead of `patience_s`."""
         self._open_socket().settimeout(seconds)
 
     def close(self) -> None:
-        """Close the connection, and forget replies that were still to come."""
+        """Close the connection, and discard outstanding replies."""
         if self._socket is not None:
             self._socket.close()
         if self._tap is not None:
@@ -98,11 +100,11 @@ class Connection:
         self._forget_replies()
 
     def fileno(self) -> int:
-        """For `select`."""
+        """The descriptor, for `select`."""
         return self._open_socket().fileno()
 
     def send(self, args: Sequence[bytes]) -> bool:
-        """Send a request; is there a reply to wait for?"""
+        """Send a request. Returns whether it has a reply."""
         try:
             self._send_all(encode_request(list(args)))
         except OSError as error:
@@ -110,7 +112,7 @@ class Connection:
         return self._is_answered(args)
 
     def send_all(self, requests: Sequence[Sequence[bytes]]) -> None:
-        """Send requests in one piece. Each must have a reply. The replies must be short or few,
+        """Send requests in one write. Each must have a reply, and replies must be short or few,
         since nothing is read meanwhile."""
         try:
             self._send_all(b"".join(encode_request(args) for args in requests))
@@ -123,7 +125,7 @@ class Connection:
         self._open_socket().sendall(data)
 
     def send_some(self, data: bytes) -> int:
-        """Send as much of the data as fits now; how many bytes that was."""
+        """Send as much of the data as possible without waiting. Returns the number of bytes."""
         try:
             return self._open_socket().send(data, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -132,20 +134,20 @@ class Connection:
             raise self._lost(error) from error
 
     def receive(self) -> Reply:
-        """The next reply, as long as it takes."""
+        """Wait for the next reply."""
         while not self._replies:
             self.read()
         return self._replies.popleft()
 
     def received(self) -> list[Reply]:
-        """Read what has come, without waiting; every complete reply."""
+        """Read without waiting, and return every complete reply."""
         self.read(socket.MSG_DONTWAIT)
         replies = list(self._replies)
         self._replies.clear()
         return replies
 
     def read(self, flags: int = 0) -> None:
-        """Read what has come, waiting for it unless the flags say otherwise."""
+        """Read data, and wait for them unless the flags prevent that."""
         try:
             data = self._open_socket().recv(_CHUNK, flags)
         except BlockingIOError:
@@ -175,7 +177,7 @@ class Connection:
         stream = self._open_socket()
         try:
             while select.select([stream], [], [], 0)[0]:
-                # No request is open, so data is left over from earlier. Only the end matters.
+                # No request is pending, so the data belong to earlier ones. Only the end matters.
                 if not stream.recv(_CHUNK, socket.MSG_DONTWAIT):
                     return True
         except BlockingIOError:
@@ -231,7 +233,7 @@ def _connected(address: Address, timeout_s: float) -> socket.socket:
         raise ConnectionFailedError(f"{address} is no address of a node: {error}") from error
     stream.settimeout(None)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with contextlib.suppress(OSError):  # it may be over already
+    with contextlib.suppress(OSError):  # it may have ended already
         keep_alive(stream, KEEPALIVE_S)
     return stream
 

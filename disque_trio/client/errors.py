@@ -1,8 +1,8 @@
-"""Errors between a client and its nodes, with advice.
+"""Errors of connections between a client and its nodes, with advice.
 
-The advice names parts of the URL of the nodes, or options of a command line. Errors of OpenSSL are
-recognised by their attributes, because importing `ssl` takes longer than a command of a plain
-client.
+The advice refers to parts of the URL of the nodes, or to options of a command line. Errors of
+OpenSSL are recognised by their attributes, because importing `ssl` takes longer than a command of a
+plain client.
 """
 
 import socket
@@ -44,15 +44,15 @@ URL_TERMS: Final[Terms] = {
 
 
 class DisqueError(Exception):
-    """The base class of all errors of a client. Control characters in the text are escaped, because
-    names of jobs and replies of nodes are written by others."""
+    """The base class of all errors of clients and of the worker library. Control characters in the
+    text are escaped, because it may contain names of jobs and replies of nodes."""
 
     def __str__(self) -> str:
         return printable_lines(super().__str__())
 
 
 class OtherLoopError(DisqueError):
-    """The client has connections in another event loop, or is used by another thread."""
+    """The client has connections in another event loop, or another thread uses it."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -73,19 +73,19 @@ class BusyError(DisqueError):
 
 
 class ConnectionFailedError(DisqueError):
-    """An error, as a clause without a full stop, and advice in sentences."""
+    """A node cannot be reached, or its connection has ended. The text has a reason and advice."""
 
     def __init__(self, reason: str, template: str = "", *, is_there: bool = False) -> None:
         super().__init__(reason, template)
         self.is_there = is_there
-        """Does something run there, and refuse the connection?"""
+        """Did a server reject the connection?"""
         self.reason = reason
         self.template = template
         """The advice, with names of terms in braces."""
 
     @property
     def advice(self) -> str:
-        """What to do about it, for users of a command line."""
+        """The advice, for users of a command line."""
         return self._advice(OPTION_TERMS)
 
     def _advice(self, terms: Terms) -> str:
@@ -95,16 +95,16 @@ class ConnectionFailedError(DisqueError):
         return text
 
     def worded(self, terms: Terms) -> str:
-        """The text in these terms."""
+        """The text, with advice in these terms."""
         return printable_lines(f"{self.reason}. {self._advice(terms)}".rstrip())
 
     def __str__(self) -> str:
-        """For programs, which name nodes by a URL."""
+        """The text with advice for programs, which configure nodes by a URL."""
         return self.worded(URL_TERMS)
 
 
 class LostError(ConnectionFailedError):
-    """The connection ended while a reply was due, so the outcome is unknown."""
+    """The connection ended before a reply arrived, so the outcome of the request is unknown."""
 
     def __init__(
         self,
@@ -116,22 +116,23 @@ class LostError(ConnectionFailedError):
     ) -> None:
         super().__init__(reason, template, is_there=is_there)
         self.replies = replies
-        """To the first of the requests that were sent together."""
+        """The replies to the first of the requests that were sent together."""
 
     def worded(self, terms: Terms) -> str:
-        """The text in these terms."""
+        """The text, with advice in these terms."""
         unknown = "whether the command was carried out is not known"
         return printable_lines(f"{self.reason}: {unknown}. {self._advice(terms)}".rstrip())
 
     def before_the_request(self) -> ConnectionFailedError:
-        """The connection ended during the greeting: the request was not sent."""
+        """The error for a connection that ended during the greeting, when the request was not sent
+        yet."""
         return ConnectionFailedError(self.reason, self.template, is_there=self.is_there)
 
 
 def not_connected(
     where: str, error: OSError, path: str | None, *, has_tls: bool
 ) -> ConnectionFailedError:
-    """The error of a connection that never opened; `path` is a Unix socket's."""
+    """The error of a connection that could not be opened; `path` is the path of a Unix socket."""
     reason = f"Could not connect to Disque at {where}: {_reason(error)}"
     is_there = bool(getattr(error, "reason", ""))  # OpenSSL's
     return ConnectionFailedError(reason, _advice(error, path, has_tls=has_tls), is_there=is_there)
@@ -153,7 +154,7 @@ def _advice(error: OSError, path: str | None, *, has_tls: bool) -> str:
 
 
 def lost(where: str, error: OSError | None, *, has_answered: bool, has_tls: bool) -> LostError:
-    """The error of a connection that was open."""
+    """The error of an open connection that has ended."""
     why = "" if error is None else f" ({_reason(error)})"
     reason = f"Lost the connection to {where}{why} before the reply came"
     if has_answered:
@@ -165,7 +166,7 @@ def lost(where: str, error: OSError | None, *, has_answered: bool, has_tls: bool
             "port of something else. Its log, or its console, says more.",
         )
     if has_tls:
-        # With TLS 1.3 a client learns of such a refusal only when it reads, or not at all.
+        # With TLS 1.3 a client detects such a rejection only when it reads, or not at all.
         return LostError(
             reason,
             "A node that misses the client's certificate, or does not trust it, ends connections "
@@ -182,7 +183,7 @@ def lost(where: str, error: OSError | None, *, has_answered: bool, has_tls: bool
 
 
 def ended(where: str, reply: Failure) -> ConnectionFailedError:
-    """The error of a connection that the node ended in place of serving it."""
+    """The error of a connection that the node has rejected."""
     text = reply.text.decode(errors="backslashreplace")
     return ConnectionFailedError(f"{where} ends the connection: {text}", is_there=True)
 
@@ -212,7 +213,7 @@ _JUDGEMENTS: Final = {
     "not yet valid": "Check the clocks of this machine and of the node's.",
     "mismatch": "Name whom the node's certificate is for {server}.",
 }
-"""Advice for the verification error of OpenSSL."""
+"""Advice, by the verification error of OpenSSL."""
 _SPEAKS_NONE: Final = "it speaks no TLS there"
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")
 _MEANINGS: Final = {

@@ -1,4 +1,4 @@
-"""What a client says first on a connection, and what it learns. No I/O."""
+"""The first requests on a connection, and the meaning of the replies. No I/O."""
 
 from collections.abc import Sequence
 
@@ -15,35 +15,36 @@ from disque_trio.statemachine.base import Failure, Reply
 
 @attrs.frozen
 class Introduction:
-    """What a node tells of itself and of the cluster."""
+    """What a node reports about itself and the cluster."""
 
     hello: Sequence[Reply]
     """The reply to HELLO."""
     features: frozenset[str] = frozenset()
-    """What it knows beyond an original node, by the names of INFO (docs/commands.md)."""
+    """The features of the node, by their names in INFO (docs/commands.md)."""
 
 
 @attrs.frozen
 class Greeting:
-    """AUTH, if there is a password, HELLO, INFO, and CLIENT SETNAME, if there is a name."""
+    """The greeting: AUTH if there is a password, HELLO, INFO, and CLIENT SETNAME if there is a
+    name."""
 
     password: bytes | None = attrs.field(repr=False)
     name: str = ""
-    """What the node is to call the connection in CLIENT LIST."""
+    """The name of the connection in CLIENT LIST."""
     is_lenient: bool = False
-    """Go on with a node that refuses HELLO, because it loads its jobs or has no such command?"""
+    """Continue with a node that rejects HELLO, because it is loading or lacks the command?"""
 
     @property
     def requests(self) -> list[tuple[bytes, ...]]:
-        """What to send."""
+        """The requests of the greeting."""
         auth = [] if self.password is None else [(b"AUTH", self.password)]
         name = [(b"CLIENT", b"SETNAME", as_one_word(self.name))] if self.name else []
         return [*auth, commands.hello().words, commands.info("server").words, *name]
 
     def meaning(self, replies: Sequence[Reply], address: Address) -> Introduction:
-        """What the node there says. Raises `AuthenticationError`, or `UnavailableError` while it
-        loads, unless the greeting is lenient."""
-        if self.name:  # a node that refuses it has no name for the connection
+        """The introduction in the replies of the node. Raises `AuthenticationError`, or
+        `UnavailableError` while the node is loading, unless the greeting is lenient."""
+        if self.name:  # if the node rejects it, the connection has no name
             replies = replies[:-1]
         *auths, hello, info = replies
         for auth in auths:
@@ -55,15 +56,15 @@ class Greeting:
             if not self.is_lenient or isinstance(answer, AuthenticationError):
                 raise _of_node(answer, address)
             answer = []
-        if isinstance(info, Failure):  # renamed, or taken away
+        if isinstance(info, Failure):  # renamed or disabled
             return Introduction(answer)
         features = commands.info().result(info).get("features", "")
         return Introduction(answer, frozenset(features.split(",")) - {""})
 
     @staticmethod
     def end(error: LostError, address: Address) -> DisqueError:
-        """Why the connection has ended before the greeting was over. A node that has no place for a
-        client, or serves its own machine only, says so in place of the first reply."""
+        """The error of a connection that ended during the greeting. A node without capacity for
+        clients, or that serves only its own machine, sends the reason as the first reply."""
         match error.replies:
             case [Failure() as reply]:
                 refusal = refused(reply, "HELLO")

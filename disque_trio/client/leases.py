@@ -1,8 +1,8 @@
-"""The leases of jobs that are held: which node has each, and when WORKING is due.
+"""The leases of held jobs: the node of each, and when WORKING is due.
 
-Without a WORKING a node queues a job again when its RETRY is over, and another client may get it
-while this one still works on it. WORKING starts the period anew; the reply is its length. Pure:
-time and answers are arguments, so tests need neither threads nor nodes.
+Without WORKING a node enqueues a job again after its RETRY, and another client may receive it while
+this one still works on it. WORKING restarts the period; the reply is its length. Pure: time and
+replies are arguments, so tests need neither threads nor nodes.
 """
 
 import math
@@ -22,35 +22,35 @@ from disque_trio.client.refusals import (
 )
 
 Jobs = dict[str, list[str]]
-"""Ids by the name of the node that delivered them."""
+"""Ids, by the name of the node that delivered them."""
 _SHARE: Final = 3
-"""WORKINGs in a period: two may be late or lost."""
+"""The number of WORKINGs in a period: two may be late or lost."""
 _FINAL: Final = (TooLateError, AlreadyAckedError, DeadJobError, LeaseLostError)
-"""After these no WORKING will do."""
+"""After these errors WORKING cannot succeed."""
 
 
 @attrs.define(eq=False)
 class Lease:
-    """One job."""
+    """The lease of one job."""
 
     node: str
     due: float
-    """When WORKING is to be sent, in seconds; infinity is never."""
+    """When WORKING is due, in seconds; infinity is never."""
     asked: set[str] = attrs.field(factory=set)
-    """Nodes that did not know the job, since the last one that did."""
+    """Nodes that did not have the job, since the last one that did."""
     is_given_up: bool = False
-    """It counts in `given_up`."""
+    """Is it counted in `given_up`?"""
 
 
 @attrs.define(eq=False)
 class Leases:
-    """All jobs that are held, by id."""
+    """The leases of all held jobs, by id."""
 
     shortest_s: float
-    """No job's RETRY is shorter."""
+    """The shortest RETRY of a job, in seconds."""
     given_up: int = 0
-    """Jobs of which no more time is to be had though they are held: half of their TTL is over, they
-    are dead, somebody else was given them, or no node knows them."""
+    """The number of held jobs whose lease cannot be renewed: half of their TTL is over, they are
+    dead, another client has received them, or no node has them."""
     _leases: dict[str, Lease] = attrs.field(init=False, factory=dict)
 
     def __contains__(self, job: str) -> bool:
@@ -65,21 +65,21 @@ class Leases:
     def add(
         self, jobs: Jobs, now: float, left_s: Mapping[str, float] = MappingProxyType({})
     ) -> None:
-        """These were delivered just now. What is left of their leases is known for some; 0 is for
-        ever."""
+        """Add jobs that were just delivered. `left_s` has the rest of the lease of some in seconds;
+        0 is no limit."""
         for node, ids in jobs.items():
             for job in ids:
                 left = left_s.get(job, self.shortest_s)
                 self._leases[job] = Lease(node, now + left / _SHARE if left else math.inf)
 
     def adopt(self, jobs: Jobs, now: float) -> None:
-        """These were delivered to an earlier process, at an unknown time."""
+        """Add jobs that were delivered to an earlier process, at an unknown time."""
         for node, ids in jobs.items():
             for job in ids:
                 self._leases.setdefault(job, Lease(node, now))
 
     def drop(self, jobs: Iterable[str]) -> None:
-        """They are acknowledged."""
+        """Remove jobs that were acknowledged."""
         for job in jobs:
             self._leases.pop(job, None)
 
@@ -88,7 +88,7 @@ class Leases:
         return min((lease.due for lease in self._leases.values()), default=math.inf)
 
     def due(self, now: float) -> Jobs:
-        """The jobs of which WORKING is due, by node."""
+        """The jobs whose WORKING is due, by node."""
         found: Jobs = {}
         for job, lease in self._leases.items():
             if lease.due <= now:
@@ -98,7 +98,7 @@ class Leases:
     def answered(
         self, job: str, node: str, answer: int | RefusedError, live: Sequence[str], now: float
     ) -> None:
-        """The node's answer to a WORKING."""
+        """Process a node's reply to WORKING."""
         lease = self._leases.get(job)
         if lease is None:
             return
@@ -112,11 +112,11 @@ class Leases:
             lease.due = math.inf
             if not isinstance(answer, AlreadyAckedError):
                 self._give_up(lease)
-        else:  # the node loads its journal, or is short of memory
+        else:  # the node is loading, or is short of memory
             lease.due = now + max(self.shortest_s, 1.0) / _SHARE
 
     def gone(self, job: str, node: str, live: Sequence[str], now: float) -> None:
-        """The node does not know the job, or does not answer: ask another."""
+        """The node does not have the job, or does not answer: ask another one."""
         lease = self._leases.get(job)
         if lease is None:
             return
@@ -125,7 +125,7 @@ class Leases:
         if others:
             lease.node, lease.due = others[0], now
         else:
-            # Its holder may come back, with the job, before the period is over.
+            # Its holder may return with the job before the period ends.
             lease.asked.clear()
             lease.due = now + max(self.shortest_s, 1.0) / _SHARE
             self._give_up(lease)

@@ -1,7 +1,8 @@
 """One connection of the asynchronous client: requests of many tasks, answered in order.
 
-No task belongs to it: of the tasks that wait for replies, one reads for all. What they have to send
-at the same time is one write. A request whose task is cancelled is answered to nobody.
+It has no task of its own: of the tasks that wait for replies, one reads for all. Requests that
+tasks send at the same time are one write. If the task of a request is cancelled, its reply is
+dropped.
 """
 
 import select
@@ -22,7 +23,7 @@ from disque_trio.statemachine.base import Reply
 from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
 
 LET_GO_S: Final = 5.0
-"""How long a node may take to let a waiting client go."""
+"""How long a node may take to end the wait of a client, in seconds."""
 _CHUNK: Final = 1 << 16
 
 
@@ -41,13 +42,13 @@ class Link:
     address: Address
     stream: ByteStream
     patience_s: float
-    """How long a reply may take, and a write."""
+    """How long a reply or a write may take, in seconds."""
     client_id: int | None = None
-    """What the node calls the connection, if it was asked."""
+    """The node's id of the connection, if it was requested."""
     was_used: bool = False
-    """Has it had a request before?"""
+    """Was it used for a request before?"""
     was_silent: bool = attrs.field(init=False, default=False)
-    """Has it ended because no reply came in time?"""
+    """Has it ended because no reply arrived in time?"""
     _received_at: float = attrs.field(init=False, factory=anyio.current_time)
     _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
     _awaited: deque[_Batch] = attrs.field(init=False, factory=deque)
@@ -59,21 +60,21 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """May it be asked? An end that nobody has read yet is noticed."""
+        """Is it open? Detects an end that was not read yet."""
         if self._end is not None:
             return False
         return bool(self._awaited) or not _has_something(self.stream)
 
     async def probe(self) -> None:
-        """If it was idle for long, look whether the node still answers. Raises LostError."""
+        """Send a PING if the connection was idle for long. Raises `LostError`."""
         if not self._awaited and anyio.current_time() - self._received_at > PROBE_S:
             await self.ask([(b"PING",)])
 
     async def ask(
         self, requests: Sequence[Sequence[bytes]], limit_s: float | None = None
     ) -> list[Reply]:
-        """The replies to these requests within so many seconds, or within `patience_s`. Raises
-        LostError: what was done is not known."""
+        """Send requests and return their replies, within `limit_s` or `patience_s` seconds. Raises
+        `LostError`; the outcome is then unknown."""
         if limit_s is None:
             limit_s = self.patience_s
         self._raise_end()
@@ -94,7 +95,8 @@ class Link:
         return batch.replies
 
     async def let_go(self) -> list[Reply]:
-        """End it while a request waits in the node. Returns what the node has answered first."""
+        """Close the connection while a request waits in the node. Returns the replies that arrive
+        before the end."""
         batch = self._awaited[0] if self._awaited else _Batch(0)
         with anyio.move_on_after(LET_GO_S, shield=True):
             if self.address.tls is None:  # TLS has no end of one direction
@@ -107,7 +109,7 @@ class Link:
         return batch.replies
 
     async def rest(self) -> list[Reply]:
-        """The replies to the request of a task that was cancelled. Raises LostError."""
+        """The replies to the request of a cancelled task. Raises `LostError`."""
         batch = self._awaited[0] if self._awaited else _Batch(0)
         while self._end is None and batch.missing:
             await self._receive()
@@ -116,20 +118,21 @@ class Link:
         return batch.replies
 
     async def close(self) -> None:
-        """Close it; requests under way fail."""
+        """Close the connection; pending requests fail."""
         await self._fail(None)
 
     def abandon(self) -> None:
-        """Shut the socket down without an event loop: that of the stream has ended."""
+        """Shut down the socket without an event loop, after the loop of the stream has ended."""
         raw = self.stream.extra(SocketAttribute.raw_socket, None)
         if self._end is None and raw is not None:
             with suppress(OSError, TypeError):  # uvloop closes it, and allows nothing else
                 raw.shutdown(socket.SHUT_RDWR)
 
     async def _send(self) -> None:
-        """Send what is unsent, of other tasks too, unless another task is at it.
+        """Send unsent requests, also those of other tasks, unless another task is sending.
 
-        It cannot be cancelled: half a request would end the connection for all tasks.
+        It cannot be cancelled, because half a request would make the connection unusable for all
+        tasks.
         """
         if self._is_writing:
             return
@@ -183,8 +186,8 @@ class Link:
 
 
 def _has_something(stream: ByteStream) -> bool:
-    """Are there bytes, or the end? A node has nothing to say to a client that asked nothing. What
-    TLS says of the session comes before the first answer."""
+    """Are there data, or the end of the stream? A node sends nothing to a client without requests;
+    session data of TLS arrive before the first reply."""
     raw = stream.extra(SocketAttribute.raw_socket, None)
     if raw is None:
         return False

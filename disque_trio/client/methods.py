@@ -15,20 +15,20 @@ class Runs(Protocol):
     """A client that waits for the reply without blocking its thread."""
 
     async def run(self, command: Command[Result]) -> Result:
-        """The result of a command."""
+        """Run a command and return its result."""
 
 
 class RunsBlocking(Protocol):
     """A client whose thread waits for the reply."""
 
     def run(self, command: Command[Result]) -> Result:
-        """The result of a command."""
+        """Run a command and return its result."""
 
 
 def method(
     make: Callable[Asked, Command[Result]],
 ) -> Callable[Concatenate[Runs, Asked], Coroutine[Any, Any, Result]]:
-    """A method that makes a command and runs it."""
+    """A method that creates a command and runs it."""
 
     async def run(self: Runs, /, *args: Asked.args, **options: Asked.kwargs) -> Result:
         return await self.run(make(*args, **options))
@@ -39,7 +39,7 @@ def method(
 def blocking(
     make: Callable[Asked, Command[Result]],
 ) -> Callable[Concatenate[RunsBlocking, Asked], Result]:
-    """The same, of a blocking client."""
+    """The same, for a blocking client."""
 
     def run(self: RunsBlocking, /, *args: Asked.args, **options: Asked.kwargs) -> Result:
         return self.run(make(*args, **options))
@@ -51,9 +51,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _described(run: Method, make: Callable[..., Any]) -> Method:
-    """The method with the name, text and parameters of the command, for `help` and editors."""
+    """The method with the name, docstring and parameters of the command, for `help` and editors."""
     described: Any = wraps(make)(run)
-    del described.__wrapped__  # it has no `self`, which `inspect` would miss
+    del described.__wrapped__  # it lacks `self`
     asked = signature(make)
     self = Parameter("self", Parameter.POSITIONAL_ONLY)
     described.__signature__ = asked.replace(

@@ -1,5 +1,4 @@
-"""What clients call their connections, so that CLIENT LIST shows an operator which program each
-is."""
+"""Names of clients' connections, by which an operator recognises a program in CLIENT LIST."""
 
 import os
 import re
@@ -8,10 +7,10 @@ import sys
 from typing import Final
 
 _OWN: Final = ("disque-trio", "disque_trio")
-"""This package's command line."""
+"""The names of this package's command line."""
 _LONGEST: Final = 64
 _UNFIT: Final = re.compile("[^!-~]")
-"""The name is a word in a line of CLIENT LIST."""
+"""Characters that are not allowed, because the name is a word in a line of CLIENT LIST."""
 
 
 def process_name(program: str = "") -> str:
@@ -20,12 +19,12 @@ def process_name(program: str = "") -> str:
 
 
 def as_one_word(name: str) -> bytes:
-    """With an underscore in place of each character that a node refuses in a name."""
+    """The name with an underscore in place of each character that nodes reject."""
     return _UNFIT.sub("_", name).encode()
 
 
 def _program() -> str:
-    """What was started: a script, the package of `python -m`, or a command of `disque-trio`."""
+    """The started program: a script, the package of `python -m`, or a command of `disque-trio`."""
     place, name = os.path.split(sys.argv[0] if sys.argv else "")
     if name == "__main__.py":
         name = os.path.basename(place)

@@ -1,8 +1,8 @@
-"""The order in which the known nodes of a cluster are asked. No I/O.
+"""The order in which the known nodes of a cluster are tried. No I/O.
 
-A node that did not answer rests: others are asked first, for a time that doubles with each failure.
-If it accepted a request and was silent, it must answer PING before it gets another request, and no
-request waits for it if another node answers.
+A node that did not answer rests: other nodes are tried first, for a time that doubles with each
+failure. If a node accepted a request and did not reply, it must answer PING before it receives
+another request, and no request waits for it while another node answers.
 """
 
 import math
@@ -26,25 +26,25 @@ from disque_trio.statemachine.base import NodeId, Reply
 REST_S: Final = 2.0
 LONGEST_REST_S: Final = 60.0
 _DENIED: Final = "DENIED"
-"""The code of a node in protected mode: another one may serve clients elsewhere."""
+"""The error code of a node in protected mode: another node may serve remote clients."""
 SILENT_S: Final = 1.0
-"""A node that has not answered for so long when its request ends, besides the time that it was
-asked to wait, is silent; and a silent one has so long to answer PING."""
+"""A node is silent if it has not replied this many seconds after the requested waiting time when
+its request ends. A silent node must answer PING within this time."""
 
 
 class NoNodeError(DisqueError):
-    """No node of the cluster can run the command; the text has the reason of each."""
+    """No node of the cluster could run the command; the text has the reason for each node."""
 
 
 @attrs.define(eq=False)
 class _Known:
-    """One node."""
+    """The state of one node."""
 
     address: Address
     failures: int = 0
     rests_until: float = 0.0
     silent_at: float = -math.inf
-    """When it was last found silent, unless it has answered since."""
+    """When it was last detected as silent, unless it has answered since."""
     reason: str = ""
     features: frozenset[str] = frozenset()
     has_answered: bool = False
@@ -61,10 +61,10 @@ class Nodes:
 
     seeds: Sequence[Address]
     discovers: bool = True
-    """Take the nodes of HELLO, too."""
+    """Add the nodes in replies to HELLO?"""
     _known: dict[str, _Known] = attrs.field(init=False, factory=dict)
     _names: dict[NodeId, str] = attrs.field(init=False, factory=dict)
-    """Under which name each node has answered; it may have several addresses."""
+    """The name under which each node has answered; it may have several addresses."""
 
     def __attrs_post_init__(self) -> None:
         for address in self.seeds:
@@ -76,32 +76,33 @@ class Nodes:
         return frozenset() if known is None else known.features
 
     def order(self, now: float) -> list[Address]:
-        """All nodes: those that do not rest, then those whose rest ends first."""
+        """All nodes: first those that do not rest, then the resting ones by the end of their
+        rest."""
         awake = [each for each in self._known.values() if each.rests_until <= now]
         resting = [each for each in self._known.values() if each.rests_until > now]
         resting.sort(key=lambda each: each.rests_until)
         return [each.address for each in (*awake, *resting)]
 
     def is_resting(self, address: Address, now: float) -> bool:
-        """Did it fail to answer lately?"""
+        """Did the node fail lately?"""
         known = self._known.get(str(address))
         return known is not None and known.rests_until > now
 
     def reason(self, address: Address) -> str:
-        """Why it did not answer when it failed the last time; empty if it never did."""
+        """Why the node failed last; empty if it never did."""
         known = self._known.get(str(address))
         return "" if known is None else known.reason
 
     def failed(self, address: Address, reason: str, now: float) -> None:
-        """It did not answer, or cannot serve."""
+        """The node did not answer, or cannot serve requests."""
         known = self._known.setdefault(str(address), _Known(address))
         rest = min(REST_S * 2.0**known.failures, LONGEST_REST_S)
         known.failures = min(known.failures + 1, 10)
-        known.rests_until = max(now, known.silent_at) + rest  # the request may have begun long ago
+        known.rests_until = max(now, known.silent_at) + rest  # the request may be old
         known.reason = reason
 
     def answered(self, address: Address) -> None:
-        """It serves."""
+        """The node serves requests."""
         known = self._known.get(str(address))
         if known is not None:
             known.failures = 0
@@ -109,14 +110,14 @@ class Nodes:
             known.silent_at = -math.inf
 
     def was_silent(self, address: Address, now: float) -> None:
-        """A request has ended before its answer came (`SILENT_S`)."""
+        """A request has ended without a reply (`SILENT_S`)."""
         known = self._known.setdefault(str(address), _Known(address))
         known.silent_at = now
         known.rests_until = max(known.rests_until, now + REST_S)
         known.reason = f"{address} does not answer"
 
     def spoke(self, address: Address) -> None:
-        """It has answered a request, maybe by an error."""
+        """The node has answered a request, possibly with an error."""
         known = self._known.get(str(address))
         if known is not None and known.silent_at > -math.inf:
             self.answered(address)
@@ -127,8 +128,8 @@ class Nodes:
         return any(each.is_well for other, each in self._known.items() if other != name)
 
     def must_be_tried(self, address: Address, now: float) -> bool:
-        """Is it silent, while another node answers? Then it gets no request before a PING. Raises
-        `ConnectionFailedError` if it was asked just now."""
+        """Is the node silent, while another one answers? Then it must answer a PING first. Raises
+        `ConnectionFailedError` if it was tried just now."""
         known = self._known.get(str(address))
         if known is None or known.silent_at == -math.inf:
             return False
@@ -136,11 +137,11 @@ class Nodes:
             return False  # a slow node is better than none
         if now < known.silent_at + REST_S:
             raise ConnectionFailedError(known.reason)
-        known.silent_at = now  # others do not try it at the same time
+        known.silent_at = now  # prevents other tries at the same time
         return True
 
     def introduced(self, address: Address, introduction: Introduction) -> None:
-        """It has told who it is. Nodes that it does not name, and that rest, are forgotten."""
+        """The node has introduced itself. Resting nodes that it does not name are removed."""
         known = self._known.setdefault(str(address), _Known(address))
         known.features, known.has_answered = introduction.features, True
         match introduction.hello:
@@ -148,12 +149,12 @@ class Nodes:
                 self.learned(address, myself, _others(rows, address))
 
     def learned(self, address: Address, myself: NodeId, others: Mapping[NodeId, Address]) -> None:
-        """A node that has answered has this id, and knows these nodes."""
+        """A node that has answered has this id, and reports these nodes."""
         named = {myself: address, **others}
         for node, other in named.items():
             name = self._names.setdefault(node, str(other))
             if node != myself and name != str(other) and self._has_failed(name):
-                self._names[node] = name = str(other)  # it has moved
+                self._names[node] = name = str(other)  # it has a new address
             if node == myself and name != str(address):  # one node, under two names
                 earlier = self._known.get(name)
                 if earlier is not None and earlier.has_answered and not earlier.failures:
@@ -183,12 +184,12 @@ class Nodes:
         first: Address | None = None,
         giver: str = "",
     ) -> "Attempts":
-        """Ask one node after the other until one answers; this one `first`, or the `giver`, by the
-        beginning of its id. With `is_sought` until one knows the job."""
+        """A loop over nodes until one answers, beginning with `first`, or with the node whose id
+        begins with `giver`. With `is_sought` it continues until a node has the job."""
         return Attempts(self, now, is_repeatable, is_sought, first or self._giver(giver, now))
 
     def _giver(self, beginning: str, now: float) -> Address | None:
-        """The node whose id begins so, unless it rests."""
+        """The node whose id begins this way, unless it rests."""
         if not beginning:
             return None
         names = (name for node, name in self._names.items() if node.startswith(beginning.encode()))
@@ -207,9 +208,8 @@ def _others(rows: Sequence[Reply], via: Address) -> dict[NodeId, Address]:
 
 @attrs.define(eq=False)
 class Attempts:
-    """A loop over nodes. `with attempts:` around the body lets it go on with the next node after
-    an error for which this node is to blame; anything else is raised.
-    """
+    """A loop over nodes. Use `with attempts:` around its body: the loop continues with the next
+    node after an error that concerns only this node; other errors are raised."""
 
     nodes: Nodes
     now: float
@@ -220,7 +220,7 @@ class Attempts:
     _reasons: dict[str, str] = attrs.field(init=False, factory=dict)
     _last: DisqueError | None = attrs.field(init=False, default=None)
     _refusal: DisqueError | None = attrs.field(init=False, default=None)
-    """What to raise in the end: of the errors of nodes that answer, the one that says most."""
+    """The error to raise at the end: the most informative one of nodes that answered."""
 
     def __iter__(self) -> Iterator[Address]:
         order = self.nodes.order(self.now)

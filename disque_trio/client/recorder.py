@@ -1,8 +1,8 @@
-"""Records what clients ask and are answered, so that `disque-trio sim judge` can judge a cluster
+"""Records requests and replies of clients, so that `disque-trio sim judge` can check a cluster
 (docs/histories.md).
 
-A recorder watches the bytes of connections. So it sees what was sent and what has come, whatever
-the client made of it: requests that were sent again, replies that nobody waited for any more.
+A recorder observes the bytes of connections. So it records everything that was sent and received,
+including repeated requests, and replies that nothing waited for.
 """
 
 import os
@@ -36,15 +36,16 @@ _DISCONNECTED: Final = "disconnected"
 
 class Recorder:
     """Appends the calls of clients to a file. Any number of clients, threads and processes may use
-    one recorder, or one file.
+    one recorder or one file.
 
-    A line is written when a request is sent, and another one when its reply has come, each at once,
-    so a process that is killed leaves what it has done. Times are Unix times that do not step back.
+    A line is written when a request is sent, and another one when its reply has arrived, each
+    immediately, so the record of a killed process is complete. Times are Unix times that never
+    decrease.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, has_all_faults: bool = False) -> None:
-        """`has_all_faults` promises that `fault` records each fault that the cluster has. Raises
-        `OSError` if the file cannot be written."""
+        """With `has_all_faults` the caller promises to record every fault of the cluster by
+        `fault`. Raises `OSError` if the file cannot be written."""
         self.path = Path(path)
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         self._lock = threading.Lock()
@@ -53,20 +54,20 @@ class Recorder:
             self._write(header_line(has_all_faults=has_all_faults))
 
     def _begin(self) -> None:
-        """In this process: a name of its own."""
+        """Use a new client name in this process."""
         self._process = os.getpid()
         self._client = f"{socket.gethostname()}-{self._process}-{token_hex(4)}"
         self._numbers = count(1)
         self._offset = time.time() - time.monotonic()
 
     def close(self) -> None:
-        """Close the file. Clients must not use the recorder any more."""
+        """Close the file. Clients must not use the recorder after that."""
         os.close(self._file)
 
     @contextmanager
     def fault(self, kind: str, *, node: str = "", loses_memory: bool = False) -> Iterator[None]:
-        """Within the block the cluster has a fault, such as a cut or a node that is down. With
-        `loses_memory` the node may have lost jobs."""
+        """Record that the cluster has a fault within the block, such as a partition or a node that
+        is down. With `loses_memory` the node may have lost jobs."""
         at = self._now()
         try:
             yield
@@ -76,13 +77,13 @@ class Recorder:
                 self._write(fault_line(kind, at, self._now(), node=node, memory=memory))
 
     def tap(self, address: Address) -> "Tap":
-        """Watches a connection to this node."""
+        """A tap for a connection to this node."""
         return Tap(self, str(address))
 
     # For taps.
 
     def begin(self, node: str, words: Sequence[bytes]) -> tuple[str, int]:
-        """A request is sent. Returns the client's name and the number of the call."""
+        """Record a request. Returns the client's name and the number of the call."""
         with self._lock:
             if self._process != os.getpid():
                 self._begin()
@@ -91,12 +92,12 @@ class Recorder:
         return call
 
     def reply(self, call: tuple[str, int], reply: Reply) -> None:
-        """The reply has come."""
+        """Record the reply to a call."""
         with self._lock:
             self._write(reply_line(*call, self._now(), reply))
 
     def lost(self, call: tuple[str, int]) -> None:
-        """There will be none."""
+        """Record that a call has no reply."""
         with self._lock:
             self._write(lost_line(*call, self._now(), _DISCONNECTED))
 
@@ -109,15 +110,15 @@ class Recorder:
 
 @attrs.define(eq=False)
 class Tap:
-    """Watches one connection: requests and their replies, in order."""
+    """Observes one connection: requests and their replies, in order."""
 
     _recorder: Recorder
     _node: str
     _requests: ReplyParser = attrs.field(init=False, factory=ReplyParser)
-    """A request is an array of words, as a reply may be."""
+    """Parses requests, which are arrays of words, as replies may be."""
     _replies: ReplyParser = attrs.field(init=False, factory=ReplyParser)
     _unanswered: deque[tuple[str, int] | None] = attrs.field(init=False, factory=deque)
-    """None for a request that is not recorded."""
+    """Calls without a reply; None for a request that is not recorded."""
 
     def sent(self, data: bytes) -> None:
         """The client sends these bytes."""
@@ -131,7 +132,7 @@ class Tap:
         """The client has received these bytes."""
         try:
             replies = self._replies.feed(data)
-        except ProtocolError:  # the client notices it, too, and ends the connection
+        except ProtocolError:  # the client detects it, too, and closes the connection
             self.closed()
             return
         for reply in replies:
@@ -140,7 +141,7 @@ class Tap:
                 self._recorder.reply(call, reply)
 
     def closed(self) -> None:
-        """No reply is read any more."""
+        """The connection is closed, so no more replies are read."""
         while self._unanswered:
             if (call := self._unanswered.popleft()) is not None:
                 self._recorder.lost(call)

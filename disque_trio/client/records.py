@@ -1,4 +1,4 @@
-"""What the clients return: jobs, queues, and the end of a job. Times are in seconds."""
+"""Results of the clients: jobs, queues, and the ends of jobs. Times are in seconds."""
 
 from collections.abc import Mapping
 from typing import Generic, Literal, TypeVar
@@ -48,12 +48,12 @@ class Job:
 
     id: str
     queue: str
-    """Bytes that are not UTF-8 are surrogates, as in file names."""
+    """The name; bytes that are not UTF-8 are surrogate escapes, as in file names."""
     body: bytes
     nacks: int = 0
     """The number of NACKs."""
     additional_deliveries: int = 0
-    """The number of earlier deliveries without a NACK: its workers may have died."""
+    """The number of earlier deliveries without a NACK; their workers may have died."""
     meta: Meta | None = None
     """None without `with_meta`, and from an original node."""
 
@@ -69,7 +69,7 @@ class QueueStats:
     idle: int
     """Time since a job was last enqueued or taken."""
     blocked: int
-    """Clients that wait for its jobs."""
+    """The number of clients that wait for its jobs."""
     import_from: tuple[str, ...]
     """Ids of the nodes that gave jobs recently."""
     import_rate: int
@@ -100,18 +100,18 @@ class QueueStats:
     rate_per: float | None = None
     burst: int | None = None
     is_loose: bool = False
-    """Each side of a partition uses the whole limits."""
+    """Does each side of a partition use the whole limits?"""
     group_concurrency: int | None = None
     """The limits of each group."""
     group_rate: int | None = None
     group_rate_per: float | None = None
     group_burst: int | None = None
     is_limited: bool = False
-    """Clients wait at the node only because of the limits."""
+    """Do clients wait at the node only because of the limits?"""
 
     @property
     def limits(self) -> "QueueLimits | None":
-        """The same in one record; None without any."""
+        """The limits as one record; None without any."""
         rate, per = self.rate or 0, self.rate_per or 0.0
         of_group = self.group_rate or 0, self.group_rate_per or 0.0, self.group_burst or 0
         limits = QueueLimits(
@@ -133,9 +133,9 @@ class QueueLimits:
     burst: int = 0
     """The number that may be delivered at once after a pause."""
     is_loose: bool = False
-    """Each side of a partition uses the whole, and not only its part."""
+    """Does each side of a partition use the whole limits, instead of its share?"""
     group_concurrency: int = 0
-    """The same of each group."""
+    """The same limits for each group."""
     group_rate: int = 0
     group_rate_per: float = 0.0
     group_burst: int = 0
@@ -146,7 +146,8 @@ class QueueLimits:
         return bool(self.concurrency or self.rate or self.group_concurrency or self.group_rate)
 
     def __str__(self) -> str:
-        """Such as `20 leased, 100 per 1 s, burst 20, loose, each group 2 leased`; `none`."""
+        """The limits as text, such as `20 leased, 100 per 1 s, burst 20, loose, each group 2
+        leased`; or `none`."""
         parts = _limits(self.concurrency, self.rate, self.rate_per, self.burst)
         parts += ["loose"] if self.is_loose else []
         of_group = self.group_rate, self.group_rate_per, self.group_burst
@@ -166,26 +167,26 @@ class QueueInfo:
 
     name: str
     limits: QueueLimits | None
-    """None without any; all fields below are empty then."""
+    """The limits; None without any, and then all fields below are empty."""
     set_at: float | None = None
     """When they were set or removed, in Unix seconds; None if they never were."""
     keeper: str = ""
-    """The id of the node that the node takes for the keeper."""
+    """The id of the node that this node regards as the keeper of the limits."""
     leased: int = 0
-    """Leases that the node has given and that run."""
+    """The number of current leases of jobs that the node has delivered."""
     may_deliver: int = 0
-    """Jobs that the node may deliver now."""
+    """The number of jobs that the node may deliver now."""
     is_limited: bool = False
-    """Clients wait at the node only because of the limits."""
+    """Do clients wait at the node only because of the limits?"""
     parts: int = 0
-    """At the keeper: nodes that leave their part of the limits to it."""
+    """At the keeper: the number of nodes that leave their share of the limits to it."""
     unlimited_nodes: tuple[str, ...] = ()
-    """Ids of the nodes that do not know limits, and deliver without them."""
+    """Ids of the nodes that do not support limits, and deliver without them."""
 
 
 @attrs.frozen(kw_only=True)
 class JobDetails:
-    """SHOW: the state of a job at one node."""
+    """SHOW: the state of a job on one node."""
 
     id: str
     queue: str | None
@@ -212,14 +213,14 @@ class JobDetails:
     backing_off: float | None = None
     """The remaining wait after a NACK or RELEASE."""
     more: Mapping[str, Reply] = attrs.field(factory=dict, hash=False)
-    """Its options beyond the original's, by their names in SHOW: `priority`, `key`, `keep`,
-    `limit`, `redriven`, `reason`, `backoff`, `max-backoff`, `follows`, and `snoozes`; and its
-    `failed-at` and `error` (see the property); of an acknowledged job with a result `result`,
-    `result-at` and `result-kept-within`. Times are in milliseconds, text is bytes."""
+    """Its additional options, by their names in SHOW: `priority`, `key`, `keep`, `limit`,
+    `redriven`, `reason`, `backoff`, `max-backoff`, `follows`, and `snoozes`; its `failed-at` and
+    `error` (see the property); and for an acknowledged job with a result `result`, `result-at` and
+    `result-kept-within`. Times are in milliseconds, text is bytes."""
 
     @property
     def error(self) -> "LastError | None":
-        """Of the last NACK that said one; None if none did, or the node keeps none."""
+        """The error of the last NACK with one; None if there was none, or the node keeps none."""
         error_text, at = self.more.get("error"), self.more.get("failed-at")
         if not isinstance(error_text, bytes) or not isinstance(at, int):
             return None
@@ -229,7 +230,7 @@ class JobDetails:
 
     @property
     def ending(self) -> "Ending | None":
-        """What has become of it, if it has ended at the node."""
+        """How the job ended, if it has ended on the node."""
         outcome, at = self.more.get("outcome"), self.more.get("ended-at")
         if not isinstance(outcome, bytes) or not isinstance(at, int):
             return None
@@ -244,32 +245,33 @@ class JobDetails:
 
 @attrs.frozen
 class Ending:
-    """What a node remembers of the end of a job."""
+    """A node's record of the end of a job."""
 
     outcome: str
     """`acknowledged`, `expired`, `deleted`, `purged`, `cancelled`, `replaced` (by another job with
-    its key), `dropped` (it was dead), or `evicted` (for want of memory)."""
+    its key), `dropped` (it was dead), or `evicted` (because of a lack of memory)."""
     at: float
-    """Unix seconds."""
+    """The time of the end, in Unix seconds."""
     by: str
-    """The name or the address of the client that has acknowledged or deleted it at this node; empty
-    if none has."""
+    """The name or the address of the client that acknowledged or deleted it on this node; empty if
+    no client did."""
     body_start: bytes
-    """The first 64 bytes of a longer body."""
+    """The body, or the first 64 bytes of a longer one."""
 
 
 @attrs.frozen
 class LastError:
-    """Why a job was given back last, by the convention for the lines of NACK ERROR."""
+    """The error of a job's last NACK, parsed by the convention for the lines of NACK ERROR."""
 
     kind: str
     """The class of the error."""
     message: str
     place: str
-    """Where it was raised, such as `load/tasks.py:22 in send`; empty if the worker did not say."""
+    """Where it was raised, such as `load/tasks.py:22 in send`; empty if the worker did not report
+    it."""
     traceback: str
     at: float
-    """Unix seconds, by the clock of the node of the NACK."""
+    """The time of the NACK in Unix seconds, by the clock of its node."""
 
     def __str__(self) -> str:
         text = f"{self.kind}: {self.message}" if self.message else self.kind
@@ -278,22 +280,22 @@ class LastError:
 
 @attrs.frozen
 class JobResult:
-    """WAITJOB WITHRESULT: how a job has ended, and what ACKJOB RESULT has given."""
+    """WAITJOB WITHRESULT: how a job has ended, and the result that ACKJOB RESULT has set."""
 
     end: End
     result: bytes | None
-    """None if it has none, or none is kept at the node."""
+    """The result; None if there is none, or the node does not keep it."""
 
 
 @attrs.frozen(kw_only=True)
 class KeyHolder:
-    """SHOW KEY: the job that has a key."""
+    """SHOW KEY: the job with a key."""
 
     id: str
     state: str
     """`waiting`, `queued`, `with-worker`, `backing-off`, `dead` or `done-kept`."""
     nodes: tuple[str, ...]
-    """Ids of the nodes that hold it, or keep its key."""
+    """Ids of the nodes that hold the job or keep its key."""
     queued_at: tuple[str, ...]
     """Ids of the nodes that have it enqueued: at most one, except after a partition."""
 

@@ -12,7 +12,8 @@ _IS_NEEDLESS: Final = "no password is set"
 
 
 class RefusedError(DisqueError):
-    """The node refused a request, without any effect."""
+    """The node rejected a request. The request had no effect, unless a subclass states
+    otherwise."""
 
     def __init__(self, code: str, text: str, command: str) -> None:
         super().__init__(code, text, command)
@@ -27,13 +28,13 @@ class RefusedError(DisqueError):
 
 
 class NotReplicatedError(RefusedError):
-    """Not enough nodes confirmed a replica in time: the job was not added, but after a partition a
+    """Not enough nodes confirmed a replica in time. The job was not added, but after a partition a
     replica of it may remain."""
 
     @property
     def may_pass(self) -> bool:
-        """Did a node that counts as reachable not answer? The others give it up soon, so the same
-        request may then succeed; otherwise there are too few nodes."""
+        """Did a node that counts as reachable not answer? The others will soon consider it failed,
+        so the same request may then succeed. Otherwise there are too few nodes."""
         return self.text.startswith(("Timeout reached", "Nodes failed"))
 
 
@@ -58,8 +59,8 @@ class AlreadyAckedError(RefusedError):
 
 
 class LeaseLostError(RefusedError):
-    """The job was returned, or delivered to another worker, since the delivery of the token: stop
-    working on it."""
+    """The job was returned, or delivered to another worker, since the delivery with this token:
+    stop working on it."""
 
 
 class DeadJobError(RefusedError):
@@ -76,19 +77,21 @@ class DuplicateJobError(RefusedError):
 
     @property
     def state(self) -> str:
-        """Its state: waiting, queued, with-worker, backing-off, dead or done-kept."""
+        """The state of the other job: waiting, queued, with-worker, backing-off, dead or
+        done-kept."""
         return self.text.partition(" ")[2]
 
 
 class AuthenticationError(RefusedError):
-    """The password is missing or wrong."""
+    """The password is missing or wrong, or the node serves only clients of its own machine
+    (`DENIED`)."""
 
     node: str = ""
-    """The address of the node, if it refuses every command of the connection."""
+    """The address of the node, if it rejects every command of the connection; otherwise empty."""
 
     @property
     def advice(self) -> str:
-        """What to do; empty if the node's own text says it."""
+        """Advice; empty if the text of the node contains it."""
         if _IS_NEEDLESS in self.text:
             return "Leave the password out, or set it on this node: CONFIG SET requirepass"
         if self.command == "AUTH":
@@ -107,11 +110,11 @@ class UnavailableError(RefusedError):
 
 
 class UnsupportedError(DisqueError):
-    """No node that could be asked has a feature that the command needs. Nothing was done."""
+    """No reachable node has a feature that the command needs. The command had no effect."""
 
 
 class BadReplyError(DisqueError):
-    """A reply that is invalid for the command: the other side may not be a Disque node."""
+    """A reply that is invalid for the command: the server may not be a Disque node."""
 
 
 _BY_CODE: Final[dict[str, type[RefusedError]]] = {
@@ -136,6 +139,6 @@ _BY_CODE: Final[dict[str, type[RefusedError]]] = {
 
 
 def refused(failure: Failure, command: str) -> RefusedError:
-    """The exception for an error that a command was answered with."""
+    """The exception for an error reply to a command."""
     code, _, text = failure.text.decode(errors="backslashreplace").partition(" ")
     return _BY_CODE.get(code, RefusedError)(code, text, command)

@@ -1,7 +1,7 @@
-"""Replies as records.
+"""Converts replies to records.
 
-Each function raises TypeError, ValueError, KeyError or IndexError for a reply that cannot be, of
-which `Command` makes a `BadReplyError`.
+Each function raises TypeError, ValueError, KeyError or IndexError for an invalid reply; `Command`
+converts these to `BadReplyError`.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,11 +33,12 @@ _DETAILS: Final = {
     "additional-deliveries", "nodes-delivered", "nodes-confirmed", "next-requeue-within",
     "next-awake-within", "backing-off", "id",
 }  # fmt: skip
-"""What SHOW tells of every job."""
+"""The fields that SHOW returns for every job."""
 
 
 def text(value: Reply) -> str:
-    """A name as text; other bytes than UTF-8 become surrogates, which are sent as these bytes."""
+    """A name as text; bytes that are not UTF-8 become surrogate escapes, which are sent as these
+    bytes."""
     if isinstance(value, Status):
         value = value.text
     return blob(value).decode(errors="surrogateescape")
@@ -71,12 +72,12 @@ def facts(reply: Reply) -> Facts:
 
 
 def is_null(reply: Reply) -> bool:
-    """Is there nothing of this name, or did nothing come in time?"""
+    """Is the reply null: does nothing have this name, or did nothing arrive in time?"""
     return reply is None or reply is NULL_ARRAY
 
 
 def maybe(meaning: Callable[[Reply], Record]) -> Callable[[Reply], Record | None]:
-    """The same for a reply that may be null."""
+    """The conversion of a reply that may be null, to None."""
     return lambda reply: None if is_null(reply) else meaning(reply)
 
 
@@ -142,7 +143,7 @@ _QUEUE_COUNTS: Final = (
     "delayed", "leased", "dead", "deliveries", "acks", "unqueued", "restored",
     "concurrency", "rate", "burst", "group-concurrency", "group-rate", "group-burst",
 )  # fmt: skip
-"""Those that an original node, or a queue without limits, lacks."""
+"""The fields that an original node, or a queue without limits, lacks."""
 _QUEUE_NUMBERS: Final = ("age", "idle", "blocked", "import-rate", "jobs-in", "jobs-out")
 
 
@@ -242,7 +243,7 @@ def worked(reply: Reply) -> list[int | RefusedError]:
 
 
 _OF_JOBS: Final = ("NOJOB", "ACKED", "DEAD", "TOOLATE", "LOST")
-"""Errors that concern a job, and neither the node nor the client."""
+"""Errors about a job, and not about the node or the client."""
 
 
 def fields(reply: Reply) -> dict[str, str]:

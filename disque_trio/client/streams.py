@@ -17,11 +17,11 @@ from disque_trio.system import keep_alive
 
 AnyStream = TypeVar("AnyStream", bound=ByteStream)
 Connect = Callable[[Address, float], Awaitable[ByteStream]]
-"""Opens a stream within so many seconds; ConnectionFailedError if it cannot."""
+"""Opens a stream within this many seconds. Raises `ConnectionFailedError`."""
 
 
 async def connect(address: Address, timeout_s: float) -> ByteStream:
-    """A stream to a node. Raises ConnectionFailedError."""
+    """Open a stream to a node. Raises `ConnectionFailedError`."""
     try:
         with anyio.fail_after(timeout_s):
             return await _opened(address)
@@ -31,9 +31,9 @@ async def connect(address: Address, timeout_s: float) -> ByteStream:
 
 
 def cause_of(error: OSError) -> OSError:
-    """Why anyio's attempts to connect failed."""
+    """The cause of a failed connection attempt of anyio."""
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-    if isinstance(cause, ConnectionError) and cause.errno:  # asyncio has texts of its own
+    if isinstance(cause, ConnectionError) and cause.errno:  # asyncio has its own texts
         return OSError(cause.errno, os.strerror(cause.errno))
     return cause
 
@@ -58,7 +58,7 @@ async def _opened(address: Address) -> ByteStream:
 def _kept_alive(stream: AnyStream) -> AnyStream:
     raw = stream.extra(SocketAttribute.raw_socket, None)
     if raw is not None:
-        # uvloop's has no such options, so it is asked by another descriptor.
+        # The socket of uvloop lacks these options, so set them through another descriptor.
         with suppress(OSError), socket.socket(fileno=os.dup(raw.fileno())) as same:
             keep_alive(same, KEEPALIVE_S)
     return stream

@@ -1,4 +1,4 @@
-"""TLS of clients. Imported only when it is asked for."""
+"""TLS of clients. Imported only when needed."""
 
 import contextlib
 import errno
@@ -16,10 +16,11 @@ class Stream(ssl.SSLSocket):
     """A socket that supports MSG_DONTWAIT, as plain ones do, and no other flag."""
 
     def getpeername(self) -> Any:
-        """The address of the peer; closes the socket and raises OSError if the peer has hung up.
+        """The address of the peer; closes the socket and raises OSError if the peer has closed the
+        connection.
 
-        ssl calls this first on a socket that it takes over. If it fails, ssl takes the socket for
-        one that is still to be connected, and does not close it.
+        ssl calls this first on a socket that it wraps. If it fails, ssl assumes that the socket is
+        not connected yet, and does not close it.
         """
         try:
             return super().getpeername()
@@ -28,14 +29,14 @@ class Stream(ssl.SSLSocket):
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """Send some; BlockingIOError if nothing fits now."""
+        """Send some bytes. Raises `BlockingIOError` if that would wait."""
         if not flags:
             return super().send(data)
         with self._without_waiting():
             return super().send(data)
 
     def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
-        """Receive some; BlockingIOError if nothing has come yet."""
+        """Receive some bytes. Raises `BlockingIOError` if that would wait."""
         if not flags:
             return super().recv(buflen)
         with self._without_waiting():
@@ -54,14 +55,15 @@ class Stream(ssl.SSLSocket):
 
 
 def secured(stream: socket.socket, tls: Tls, host: str) -> socket.socket:
-    """The connection under TLS. OSError; ConnectionFailedError for files that cannot be used."""
+    """The connection with TLS. Raises `OSError`, and `ConnectionFailedError` for unusable files."""
     context = context_for(tls)
     context.sslsocket_class = Stream
     return context.wrap_socket(stream, server_hostname=tls.server_name or host)
 
 
 def context_for(tls: Tls) -> ssl.SSLContext:
-    """What these options mean to OpenSSL. ConnectionFailedError for files that cannot be used."""
+    """The context of OpenSSL for these options. Raises `ConnectionFailedError` for unusable
+    files."""
     context = _trusting(tls)
     if tls.is_insecure:
         context.check_hostname = False

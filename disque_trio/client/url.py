@@ -1,4 +1,4 @@
-"""The address of a cluster in one line."""
+"""URLs of clusters."""
 
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
@@ -17,11 +17,11 @@ _TLS_FIELDS: Final = {
 
 
 def parse_url(url: str) -> Cluster:
-    """The nodes that a URL names, and the password.
+    """The nodes and the password in a URL.
 
     `disque://[:password@]host[:port][,host[:port]...]`; `disques://` is the same with TLS, whose
-    files stand behind `?` (`tls_ca_file`, `tls_cert_file`, `tls_key_file`, `tls_server_name`);
-    `disque+unix:///path` is a Unix socket. Raises ValueError.
+    options follow `?` (`tls_ca_file`, `tls_cert_file`, `tls_key_file`, `tls_server_name`);
+    `disque+unix:///path` is a Unix socket. The default port is 7711. Raises `ValueError`.
     """
     shown = url.rpartition("@")[2]  # without the password
     try:
@@ -55,7 +55,7 @@ def _tls(options: dict[str, list[str]]) -> Tls:
 
 
 def parse_node(text: str, tls: Tls | None = None) -> Address:
-    """The address `host:port`; the port may be left out. Raises ValueError."""
+    """The address `host:port`; the default port is 7711. Raises `ValueError`."""
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, _PORT

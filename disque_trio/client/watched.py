@@ -1,4 +1,4 @@
-"""Streams that a recorder watches."""
+"""Streams that a recorder observes."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ if TYPE_CHECKING:  # most users record nothing
 
 
 def watching(recorder: "Recorder", connect: Connect, *, hides_socket: bool = False) -> Connect:
-    """Opens the same streams, and lets the recorder watch them. `hides_socket` is for a user who
-    would write past the stream, to its socket."""
+    """A `Connect` that opens the same streams and passes their data to the recorder. `hides_socket`
+    prevents callers from writing to the socket directly."""
 
     async def connected(address: Address, timeout_s: float) -> ByteStream:
         stream = await connect(address, timeout_s)
@@ -37,13 +37,13 @@ class WatchedStream(ByteStream):
         await self._stream.send(item)
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
-        """What has come, or what comes next."""
+        """Receive bytes."""
         data = await self._stream.receive(max_bytes)
         self._tap.received(data)
         return data
 
     async def send_eof(self) -> None:
-        """The client has nothing more to send."""
+        """Close the sending direction."""
         await self._stream.send_eof()
 
     async def aclose(self) -> None:
@@ -53,5 +53,5 @@ class WatchedStream(ByteStream):
 
     @property
     def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
-        """Those of the stream, if they are not hidden."""
+        """The attributes of the stream, unless the socket is hidden."""
         return {} if self._hides_socket else self._stream.extra_attributes

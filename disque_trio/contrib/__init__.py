@@ -1,8 +1,8 @@
-"""Ties between the worker library and web frameworks, OpenTelemetry, Sentry, encryption, an outbox.
+"""Integrations of the worker library: web frameworks, OpenTelemetry, Sentry, encryption, an outbox.
 
 Source: docs/frameworks.md, docs/worker-codecs.md, docs/worker-outbox.md.
 
-Each file needs the framework that it is named after. Nothing else of the package imports this room.
+Each module needs the framework that it is named after. No other package imports this one.
 """
 
 __all__ = ["django", "encryption", "flask", "otel", "outbox", "sentry", "starlette"]

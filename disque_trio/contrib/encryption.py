@@ -1,8 +1,9 @@
-"""Encrypts bodies of jobs, checkpoints and results by AES-GCM, with keys that rotate.
+"""Encrypts bodies of jobs, checkpoints and results by AES-GCM, with key rotation.
 
-Nodes, their files and the network see the task, the key and the queue of a job, its options, and
-the errors of failed attempts, but no arguments, headers, checkpoints and results; and of schedules
-that were added at run time the arguments. Source: docs/worker-codecs.md, "Encryption".
+Nodes, their files and the network contain the task, the key, the queue and the options of a job,
+and the errors of failed attempts, in plain text; but no arguments, headers, checkpoints or results.
+Arguments of schedules that were added at run time are not encrypted. Source: docs/worker-codecs.md,
+"Encryption".
 """
 
 import base64
@@ -27,7 +28,7 @@ __all__ = ["Encryption", "new_key"]
 
 _NONCE: Final = 12
 _BOUND: Final = b"disque_trio aes-gcm 1 "
-"""Authenticated with each body, and the id of its key."""
+"""Authenticated with each body, together with the id of its key."""
 
 
 def new_key() -> str:
@@ -36,31 +37,31 @@ def new_key() -> str:
 
 
 class Encryption(Codec):
-    """Encrypts bodies by the first one of `keys`, and decrypts them by the one that they name.
+    """Encrypts bodies with the first one of `keys`, and decrypts them with the key that they name.
 
-    `keys` has keys of `new_key` by their ids, which are written into bodies. To rotate: add the new
-    key behind the others everywhere, then put it first, and delete the old one when its last job
-    has ended.
+    `keys` maps ids, which are written into bodies, to keys of `new_key`. To rotate keys, add the
+    new key after the others in all processes, then move it to the front, and delete the old one
+    after its last job has ended.
     """
 
     name = "aes-gcm"
 
     def __init__(self, keys: Mapping[str, str | bytes]) -> None:
-        """Raises `ValueError` for what is no key, or no id of 1 to 100 bytes."""
+        """Raises `ValueError` for an invalid key, or an id that does not have 1 to 100 bytes."""
         if not keys:
             raise ValueError("Encryption needs at least one key (new_key)")
         self._ciphers = {_id(name): AESGCM(_key(name, key)) for name, key in keys.items()}
         self._first = next(iter(self._ciphers))
 
     def encode(self, body: bytes) -> bytes:
-        """The id of the key with its length, a nonce, and the encrypted body."""
+        """The length and id of the key, a nonce, and the encrypted body."""
         nonce = os.urandom(_NONCE)
         sealed = self._ciphers[self._first].encrypt(nonce, body, _BOUND + self._first)
         return bytes([len(self._first)]) + self._first + nonce + sealed
 
     def decode(self, body: bytes, most: int) -> bytes:  # noqa: ARG002  # it gets shorter
-        """The body. Raises `ValueError` for one that was changed, and `NewerBodyError` for one
-        whose key this app does not have."""
+        """The body. Raises `ValueError` if it was changed, and `NewerBodyError` if this app lacks
+        its key."""
         size = body[0] if body else 0
         id, nonce, sealed = (
             body[1 : 1 + size],
@@ -86,7 +87,7 @@ def _id(name: object) -> bytes:
 
 
 def _key(name: str, key: str | bytes) -> bytes:
-    """The bytes of a key. Errors do not show it."""
+    """The bytes of a key. Errors do not contain the key."""
     try:
         found = base64.urlsafe_b64decode(key) if isinstance(key, str) else bytes(key)
     except (binascii.Error, ValueError, TypeError):

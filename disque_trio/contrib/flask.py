@@ -19,14 +19,14 @@ __all__ = ["Disque", "NoApplicationError"]
 
 
 class NoApplicationError(RuntimeError):
-    """A job runs, and no Flask application was given to `init_app`."""
+    """A job runs, but `init_app` was not called with a Flask application."""
 
 
 class Disque:
-    """An extension: `Disque(tasks, web)`, or `init_app(web)` in an application factory.
+    """A Flask extension: `Disque(tasks, web)`, or `init_app(web)` in an application factory.
 
-    `tasks` are added by `task.blocking.enqueue(…)`. Workers run them inside of `web.app_context()`.
-    The last application counts, if there are several.
+    Views add jobs of `tasks` by `task.blocking.enqueue(…)`. Workers run them inside
+    `web.app_context()`. If there are several applications, the last one applies.
     """
 
     def __init__(self, tasks: App[Any], web: Flask | None = None) -> None:
@@ -37,7 +37,7 @@ class Disque:
             self.init_app(web)
 
     def init_app(self, web: Flask) -> None:
-        """Use the nodes of `DISQUE_URL`, if the configuration of the application has it."""
+        """Use this application, and the nodes in `DISQUE_URL` if its configuration has it."""
         if url := web.config.get("DISQUE_URL"):
             self.tasks.use(url)
         web.extensions["disque"] = self

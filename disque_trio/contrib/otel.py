@@ -1,8 +1,8 @@
-"""OpenTelemetry: spans of adding and of running jobs, and how long handlers take.
+"""OpenTelemetry: spans of adding and running jobs, and run times of handlers.
 
-The context of the producer travels in the headers of the job. A run is a span of its own with a
-link to it, because a job may run more than once, and hours later. Names follow OpenTelemetry's
-conventions for messaging. Source: docs/frameworks.md, "OpenTelemetry".
+The context of the producer is in the headers of the job. A run is a separate span with a link to
+it, because a job may run more than once, and hours later. Names follow OpenTelemetry's conventions
+for messaging. Source: docs/frameworks.md, "OpenTelemetry".
 """
 
 import contextlib
@@ -65,7 +65,7 @@ def instrument(
     """Trace and measure the jobs of an app, where it adds them and where a worker runs them.
 
     Without providers the global ones are used. Call it before other middleware is declared, so that
-    what that does is part of the span.
+    the span includes that middleware.
     """
     meter = metrics.get_meter(_NAME, meter_provider=meter_provider)
     watch = _Watch(
@@ -93,7 +93,7 @@ class _Watch:
     durations: Histogram
 
     def added(self, adding: Adding) -> None:
-        """A job is about to be added: its headers get the context of a span that tells so."""
+        """A job is about to be added: put the context of a span into its headers."""
         known = _known(adding.queue, "create")
         with (
             _harmless(),
@@ -108,7 +108,7 @@ class _Watch:
             self.sent.add(1, known)
 
     async def run(self, job: Job[Any], inner: Inner) -> object:
-        """A run of a job. Its span ends when it is known what becomes of the job."""
+        """Trace a run of a job. The span ends when the outcome of the job is known."""
         known = _known(job.queue, "process")
         began = time.perf_counter()
         span: Span = INVALID_SPAN
@@ -141,7 +141,7 @@ class _Watch:
 
 @contextlib.contextmanager
 def _harmless() -> Iterator[None]:
-    """Log what a provider, processor or propagator raises: a job is worth more than its span."""
+    """Log errors of providers, processors and propagators, so that they do not affect jobs."""
     try:
         yield
     except Exception:
@@ -149,7 +149,7 @@ def _harmless() -> Iterator[None]:
 
 
 def _note(span: Span, kind: str, error: BaseException) -> None:
-    """As `Span.record_exception`, which raises if the error cannot say what it is."""
+    """As `Span.record_exception`, which raises if the error has no text."""
     text = describing.escaped(describing.text_of(error))
     details = {
         "exception.type": kind,
@@ -162,7 +162,7 @@ def _note(span: Span, kind: str, error: BaseException) -> None:
 
 
 def _known(queue: str, operation: str) -> dict[str, str]:
-    """What spans and metrics have in common."""
+    """The common attributes of spans and metrics."""
     return {
         "messaging.system": "disque",
         "messaging.operation.name": operation,
@@ -183,7 +183,7 @@ def _of_job(job: Job[Any]) -> dict[str, str | int]:
 
 
 def _links(job: Job[Any]) -> list[Link]:
-    """To the span of the producer, if the headers name one."""
+    """The link to the span of the producer, if the headers name one."""
     carrier = {name: value for name, value in job.headers.items() if isinstance(value, str)}
     created = trace.get_current_span(propagate.extract(carrier, Context())).get_span_context()
     return [Link(created)] if created.is_valid else []

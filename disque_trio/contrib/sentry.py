@@ -34,20 +34,20 @@ except ModuleNotFoundError as missing:
 __all__ = ["Errors", "instrument"]
 
 Errors = Literal["final", "all"]
-"""Which failures are sent: those after which the job is dead, or each failed attempt."""
+"""Which failures are sent: those that make a job dead, or every failed attempt."""
 
 _ORIGIN: Final = "auto.queue.disque_trio"
 _LOG: Final = "disque_trio.worker.jobs"
 _LINES: Final = ("dead: ", "dead, not run: ", "failed, runs again")
-"""What the log says of failures, which are sent with more than that."""
+"""Log lines about failures, which are sent separately with more details."""
 _UNREAD: Final = (BadBodyError, CrashedError, NewerBodyError, UnknownTaskError)
 _HEADERS: Final = ("sentry-trace", "baggage")
 _is_declared: Final[list[bool]] = []
 
 
 def instrument(tasks: App[Any], *, errors: Errors = "final") -> None:
-    """Send failures of the jobs of an app, and continue traces. Call it before other middleware is
-    declared, in the module of the tasks; `sentry_sdk.init` may be called before or after. Raises
+    """Send failures of the jobs of an app, and continue traces. Call it in the module of the tasks,
+    before other middleware is declared; `sentry_sdk.init` may be called before or after. Raises
     `ValueError` for another value of `errors`."""
     if errors not in ("final", "all"):
         raise ValueError(f"errors={errors!r} must be 'final' or 'all'")
@@ -65,7 +65,7 @@ class _Watch:
     errors: Errors
 
     def added(self, adding: Adding) -> None:
-        """A job is about to be added: its headers get the context of the trace."""
+        """A job is about to be added: put the context of the trace into its headers."""
         known = {"queue": adding.queue, "key": adding.key}
         sentry_sdk.add_breadcrumb(category="disque", message=f"enqueue {adding.task}", data=known)
         with sentry_sdk.start_span(op="queue.publish", name=adding.task, origin=_ORIGIN) as span:
@@ -77,7 +77,7 @@ class _Watch:
             adding.headers.update({name: value for name, value in pairs if value})
 
     async def run(self, job: Job[Any], inner: Inner) -> object:
-        """A run of a job, with a scope of its own."""
+        """Run a job in a separate scope."""
         order: BaseException | None = None
         with sentry_sdk.isolation_scope() as scope:
             scope.clear_breadcrumbs()
@@ -109,7 +109,7 @@ class _Watch:
         raise order
 
     def unread(self, event: JobDead) -> None:
-        """A job is dead whose handler was never called."""
+        """A job is dead, and its handler was never called."""
         if isinstance(event.error, _UNREAD):
             with sentry_sdk.isolation_scope() as scope:
                 scope.set_tags({"disque.task": event.task, "disque.queue": event.queue})
@@ -136,8 +136,8 @@ def _known(job: Job[Any]) -> dict[str, Any]:
 
 
 def _process(event: Any, _hint: Any) -> Any:
-    """Drop what the log of the worker repeats, and the variables of this library's own functions,
-    which have bodies and arguments."""
+    """Drop log lines that repeat an error, and variables of this library's functions, which contain
+    bodies and arguments."""
     text = (event.get("logentry") or {}).get("message") or ""
     if event.get("logger") == _LOG and text.startswith(_LINES):
         return None

@@ -1,4 +1,4 @@
-"""FastAPI and Starlette: an app of tasks that is open as long as the web server runs.
+"""FastAPI and Starlette: an app of tasks that is open while the web server runs.
 
 Sources: docs/frameworks.md, "FastAPI and Starlette".
 """
@@ -18,17 +18,18 @@ __all__ = ["is_ready", "lifespan"]
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
 READY_S: Final = 2.0
-"""How long `is_ready` waits for a node."""
+"""How long `is_ready` waits for a node, in seconds."""
 
 
 def lifespan(
     tasks: App[Any], inner: Lifespan | None = None, *, worker: bool = False, concurrency: int = 10
 ) -> Lifespan:
-    """For `FastAPI(lifespan=…)`: opens the app of tasks, so that handlers of requests add jobs.
+    """A lifespan for `FastAPI(lifespan=…)` that opens the app of tasks, so that request handlers
+    can add jobs.
 
-    `inner` is another lifespan, which begins when the app is open; what it yields is passed on.
-    With `worker` the jobs run in this process, too, in its event loop and in threads, so many at
-    the same time: for small sites. When the server stops, jobs that run have 20 s to end.
+    `inner` is another lifespan, which starts when the app is open; its value is passed on. With
+    `worker`, jobs also run in this process, in its event loop and in threads, at most `concurrency`
+    at the same time; this is for small sites. When the server stops, running jobs have 20 s to end.
     """
 
     @asynccontextmanager
@@ -43,7 +44,7 @@ def lifespan(
 
 
 async def is_ready(tasks: App[Any]) -> bool:
-    """Does a node answer within two seconds? For a page that a load balancer asks."""
+    """Does a node answer within two seconds? For the health check of a load balancer."""
     with anyio.move_on_after(READY_S):
         try:
             return bool(await tasks.client.call("PING"))
@@ -54,7 +55,7 @@ async def is_ready(tasks: App[Any]) -> bool:
 
 @asynccontextmanager
 async def _working(tasks: App[Any], concurrency: int) -> AsyncIterator[None]:
-    """A worker runs the app's jobs during the block, and adds the ticks of its schedules."""
+    """Run a worker for the app's jobs and schedules during the block."""
     settings = Settings(
         nodes=tuple(map(str, tasks.cluster.seeds)),
         queues=tuple(Queue(name=name.encode(errors="surrogateescape")) for name in tasks.queues),

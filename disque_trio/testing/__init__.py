@@ -1,8 +1,8 @@
-"""For tests of this project and of yours: simulated clusters, and fixtures for users of the worker
-library.
+"""Tools for tests of this project and of yours: simulated clusters, and fixtures for users of the
+worker library.
 
-`plans` draws whole plans, which `verdict_of` runs and judges. `ClusterStateMachine` is a Hypothesis
-state machine that steers a cluster step by step: subclass it, add your own rules, and run its
+`plans` draws whole plans, which `verdict_of` runs and checks. `ClusterStateMachine` is a Hypothesis
+state machine that controls a cluster step by step: subclass it, add your own rules, and run its
 `TestCase`. Both need Hypothesis (``pip install 'disque-trio[testing]'``); see docs/simulation.md,
 "Your own tests". `plugin` has the fixtures (docs/worker-testing.md).
 """
@@ -54,7 +54,7 @@ _HOMES: Final = {
     "chaos": ".simulated.chaos",
 }
 
-# The plugin is imported by every run of pytest, and most runs need nothing of this.
+# Every run of pytest imports the plugin, and most runs do not need these names.
 if not TYPE_CHECKING:  # type checkers would take any name for an existing one
     __all__, _get, __dir__ = exported(__name__, _HOMES)
 

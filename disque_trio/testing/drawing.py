@@ -1,4 +1,5 @@
-"""Hypothesis strategies that draw plans of simulated runs, and what runs and judges them."""
+"""Hypothesis strategies that draw plans of simulated runs, and functions that run and check
+them."""
 
 from typing import Any, Final
 
@@ -13,13 +14,13 @@ from disque_trio.testing.hypothesis import st
 MILLI: Final[Micros] = 1_000
 SECOND: Final[Micros] = 1_000_000
 ALLOWED: Final = ("D0", "D1", "D2", "D3a", "D4", "D5", "D7", "D9", "D12")
-"""Causes of duplicates that faults and careless clients explain; all others are bugs."""
+"""Causes of duplicates that faults and careless clients explain; all other causes are bugs."""
 WAYS: Final = ("ackjob", "fastack", "nack", "none", "die", "elsewhere", "working")
 NODE_TIMEOUT: Final = ("cluster-node-timeout", "1000")
 
 
 def verdict_of(plan: Plan, *, machine_factory: MachineFactory = Machine) -> Verdict:
-    """Run a plan in the heap engine, and judge it."""
+    """Run a plan in the heap engine, and return the verdict of the checkers."""
     checkers = judge(plan)
     simulate(plan, checkers.see, machine_factory=machine_factory)
     return checkers.finish()
@@ -29,15 +30,16 @@ def verdict_of(plan: Plan, *, machine_factory: MachineFactory = Machine) -> Verd
 
 
 def durations(most: Micros = 5 * SECOND) -> st.SearchStrategy[Micros]:
-    """From milliseconds up to `most`; round ones are more frequent."""
+    """Durations from a millisecond up to `most`, in microseconds; round ones are more frequent."""
     round_ones = [step for step in (MILLI, 10 * MILLI, 100 * MILLI, SECOND) if step <= most]
     return st.sampled_from(round_ones) | st.integers(MILLI, most)
 
 
 def job_options(nodes: int = 3) -> st.SearchStrategy[dict[str, Any]]:
-    """Options of ADDJOB, named as `steering.Client.addjob` takes them.
+    """Options of ADDJOB, with the names of `steering.Client.addjob`.
 
-    Jobs with RETRY 0 have one copy and expire soon: maybe no consumer is left to take them.
+    Jobs with RETRY 0 have one replica and expire soon, because there may be no consumer left to
+    take them.
     """
     at_least_once = st.fixed_dictionaries(
         {
@@ -54,7 +56,7 @@ def job_options(nodes: int = 3) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def clock_plans() -> st.SearchStrategy[ClockPlan]:
-    """Clocks that drift and differ a little."""
+    """Clocks with small drifts and offsets."""
     return st.builds(
         ClockPlan,
         drift_ppm=st.integers(-500, 500),
@@ -93,7 +95,7 @@ def plans(
     most_faults: int = 4,
     duplicates: tuple[str, ...] = ALLOWED,
 ) -> Plan:
-    """Plans with jobs of all options, workers of all mixes, and faults."""
+    """Plans with jobs of all options, consumers that use all ways to end a job, and faults."""
     size = draw(nodes or st.integers(2, 5))
     count = draw(st.integers(1, most_jobs))
     mixes = st.tuples(*(st.tuples(st.just(way), st.integers(0, 3)) for way in WAYS[1:]))

@@ -1,4 +1,4 @@
-"""Hypothesis, or an error that says how to install it."""
+"""Imports Hypothesis, or raises an error that explains how to install it."""
 
 try:
     from hypothesis import strategies as st

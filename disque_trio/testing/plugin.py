@@ -1,7 +1,7 @@
 """The pytest plugin: fixtures for tests of apps (docs/worker-testing.md).
 
-pytest loads it in every environment where this package is installed. It does nothing until a test
-asks for a fixture, so it imports nothing of this package before.
+pytest loads it in every environment in which this package is installed. It imports other modules of
+this package only when a test uses a fixture.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of `disque_sim`, which the error of a scenario names."""
+    """The options of `disque_sim`, which errors of scenarios refer to."""
     group = parser.getgroup("disque_trio")
     group.addoption(
         "--disque-seed", type=int, default=None, metavar="N", help="run stories with this seed only"
@@ -31,21 +31,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _kit(name: str) -> Any:
-    """What a fixture is made of. Raises `MissingExtraError` if nodes cannot run here."""
+    """The module of a fixture. Raises `MissingExtraError` if nodes cannot run here."""
     with import_module("disque_trio.extras").needed("this fixture", "testing"):
         return import_module(f"disque_trio.testing.{name}.kit")
 
 
 @pytest.fixture
 def disque_inline() -> "Iterator[Inline]":
-    """Apps add their jobs to a node in memory, and the test says when they run."""
+    """Apps add their jobs to a node in memory, and the test decides when they run."""
     with _kit("inline").opened() as inline:
         yield inline
 
 
 @pytest.fixture(scope="module")
 def disque_nodes() -> int:
-    """How many nodes `disque_server` has: one, unless a module or conftest.py says otherwise."""
+    """The number of nodes of `disque_server`: one, unless a module or conftest.py overrides this
+    fixture."""
     return 1
 
 
@@ -57,14 +58,14 @@ def _disque_cluster(disque_nodes: int) -> "Iterator[Server]":
 
 @pytest.fixture
 def disque_server(_disque_cluster: "Server") -> "Iterator[Server]":
-    """Real nodes on loopback, the same for all tests of a module, empty for each."""
+    """Real nodes on loopback, the same for all tests of a module, and empty for each test."""
     with _disque_cluster.for_a_test() as server:
         yield server
 
 
 @pytest.fixture
 def disque_sim(request: pytest.FixtureRequest) -> "Sim":
-    """Tells stories of an app, its handlers and its workers in simulated clusters."""
+    """Runs scenarios of an app, its handlers and its workers in simulated clusters."""
     recipe, _, step = request.config.getoption("--disque-at").partition(":")
     sim: Sim = _kit("simulated").Sim(
         again=request.node.nodeid,

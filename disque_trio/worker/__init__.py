@@ -1,6 +1,6 @@
 """The worker library: `App` declares tasks, adds their jobs and runs them.
 
-`engine` decides what a worker does, without I/O; it imports only the words of the state machine.
+`engine` decides what a worker does, without I/O; of the state machine it imports only names.
 docs/worker.md describes the library, docs/worker-engine.md the engine.
 """
 
@@ -106,6 +106,6 @@ _HOMES: Final = {
     **dict.fromkeys(("TooManySchedulesError", "UnknownScheduleError"), ".timetable.records"),
 }
 
-# The command line and the simulator import this package, and need little of it.
+# The command line and the simulator import this package but use few of its names.
 if not TYPE_CHECKING:  # type checkers would take any name for an existing one
     __all__, __getattr__, __dir__ = exported(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""The ADDJOB of a body, with the options of its job."""
+"""Builds the ADDJOB command of a job from its body and options."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,20 +14,20 @@ from disque_trio.worker.options import Options
 from disque_trio.worker.runtime import runtime
 
 LONG: Final = "long-periods"
-"""The feature of nodes that take a longer DELAY."""
+"""The feature of nodes that accept a DELAY longer than that of the original."""
 _ADDJOB: Final[Callable[..., Command[str]]] = unwrap(commands.addjob)  # `Options` has checked
 Body = Callable[[Mapping[str, float]], bytes]
-"""A body with these headers more."""
+"""Builds the body, with these additional headers."""
 
 
 def addjob(
     options: Options, body: Body, unique: str | None = None, keep: float | None = None
 ) -> Command[str]:
-    """The ADDJOB of a body.
+    """The ADDJOB command that adds the body with these options.
 
-    Nodes of earlier versions, and of the original, take a DELAY of 24.8 days at most. They get a
-    longer one as that, and with the time in the body: a worker that receives the job too early
-    postpones it.
+    Earlier versions and the original accept a DELAY of at most 24.8 days. If the delay is longer,
+    they receive that maximum, and the body contains the due time: a worker that receives the job
+    too early snoozes it.
     """
     now = runtime().now()
     delay, ttl = options.times(now)

@@ -1,4 +1,4 @@
-"""An application: its tasks, its queues, its client, and the handler of its jobs."""
+"""`App`: the tasks and consumers of an application, its client, and the handler of its jobs."""
 
 import os
 import random
@@ -93,7 +93,8 @@ Listener = Callable[[Heard], object]
 
 
 class App(Generic[State]):
-    """Tasks and consumers of queues, their client, and the state that their handlers share."""
+    """An application: its tasks, the consumers of its queues, its client, and the state that its
+    handlers share."""
 
     @overload
     def __init__(
@@ -136,13 +137,13 @@ class App(Generic[State]):
         executors: "Mapping[str, int | Executor]" = NO_EXECUTORS,
         **defaults: Unpack[AppOptions],
     ) -> None:
-        """`url` names nodes (docs/client.md). A worker enters `lifespan` at startup; the value that
-        it yields is `job.state`. `form` is the encoding of bodies, which have at most `max_body`
-        bytes. `codec` changes them, in this order; `decodes` are codecs that are only read; a body
-        has at most `max_decoded` bytes without them. `executors` are places where functions run, by
-        name: a number of threads, or an object with the method `run` (docs/worker.md, "Executors").
-        The other options are defaults of the tasks and consumers, as in `task`. Raises `ValueError`
-        for invalid options."""
+        """`url` names the nodes (docs/client.md). A worker enters `lifespan` when it starts; the
+        value that `lifespan` yields is `job.state`. `form` is the encoding of bodies. A body has at
+        most `max_body` bytes, and at most `max_decoded` bytes before codecs encode it. The codecs
+        in `codec` encode bodies, in this order; those in `decodes` only decode. `executors` maps
+        names to places where functions run: a number of threads, or an object with the method `run`
+        (docs/worker.md, "Executors"). The other options are defaults for tasks and consumers, as in
+        `task`. Raises `ValueError` for invalid options."""
         arguments = {
             "url": url, "lifespan": lifespan, "form": form, "max_body": max_body,
             "max_decoded": max_decoded, "executors": executors,
@@ -159,7 +160,7 @@ class App(Generic[State]):
         self._executors = dict(executors)
         self._crons: Crons | None = None
         self.limits: dict[str, QueueLimit] = {}
-        """What `limit` has declared, by queue."""
+        """The limits declared by `limit`, by queue."""
         self._lifespan = lifespan
         codecs = Codecs.of(codec, decodes, max_body, max_decoded)
         copies = Copies.of(defaults)
@@ -181,8 +182,9 @@ class App(Generic[State]):
     ) -> DeclareBound[State]: ...
     def task(self, *fn: Any, bind: bool = False, **options: Unpack[TaskOptions]) -> Any:
         """Declare a function as a task: `@app.task` or `@app.task(queue="mail")`. With `bind` the
-        function gets the job before its arguments. An `async def` that yields is run to its end; it
-        yields checkpoints (docs/worker-iterating.md). Raises `ValueError` for invalid options."""
+        function receives the job as its first argument. An `async def` that yields is run to its
+        end; the values that it yields are checkpoints (docs/worker-iterating.md). Raises
+        `ValueError` for invalid options, and `TypeError` for unknown ones."""
 
         def declared(fn: Callable[..., Any]) -> Task[..., Any]:
             if isasyncgenfunction(fn):
@@ -203,8 +205,9 @@ class App(Generic[State]):
     def consumer(
         self, queue: str, *, bind: bool = False, **options: Unpack[RunOptions]
     ) -> Callable[[Fn], Fn]:
-        """Declare a function that gets every body of a queue as bytes. Raises `ValueError` for
-        invalid options."""
+        """Declare a function that receives the body of every job of a queue, as bytes. With `bind`
+        it receives the job first. Raises `ValueError` for invalid options, and `TypeError` for
+        unknown ones."""
         check_options({"queue": queue})
         check_names(options, RunOptions)
 
@@ -231,8 +234,9 @@ class App(Generic[State]):
             )
 
     def accept(self, queue: str, *systems: System) -> None:
-        """Accept bodies of these systems in a queue, in addition to those of this library. Their
-        class is the name of a task, or an alias. Raises `ValueError` for an invalid queue."""
+        """Accept jobs of these systems in a queue, in addition to those of this library. The class
+        that such a job names is the name or an alias of a task. Raises `ValueError` for an invalid
+        queue or an unknown system."""
         check_options({"queue": queue})
         for system in systems:
             _check_system(system)
@@ -253,10 +257,11 @@ class App(Generic[State]):
         group_rate: tuple[int, float] | None = None,
         group_burst: int | None = None,
     ) -> None:
-        """Limit a queue in the whole cluster: how many of its jobs may be in work at the same time,
-        and how many may begin in so many seconds, up to `burst` of them at once; or the same of
-        each of its groups. While nodes cannot reach each other, each side has its part, or with
-        `loose` the whole. Workers set it when they start, in place of earlier limits of the queue.
+        """Limit a queue in the whole cluster. At most `concurrency` of its jobs are leased at the
+        same time. `rate=(jobs, seconds)` is the number of jobs delivered per period; `burst` is how
+        many of them may be delivered at once. The `group_` options limit each group of the queue in
+        the same way. During a partition each side uses its share of the limit, or with `loose` the
+        whole. Workers set the limits when they start, and replace earlier limits of the queue.
         Raises `ValueError` for invalid options."""
         Options(queue=queue)
         limits = import_module("disque_trio.worker.limits")  # few apps need it
@@ -264,7 +269,7 @@ class App(Generic[State]):
         self.limits[queue] = limits.QueueLimit(queue, concurrency, rate, burst, loose, *of_group)
 
     def producer(self, system: System) -> "Producer":
-        """Add jobs in the format of another system, for its workers."""
+        """A producer that adds jobs in the format of another system, for its workers."""
         _check_system(system)
         producer = import_module("disque_trio.worker.interop.producer")
         found: Producer = producer.Producer(system, self._enqueuer, self._defaults)
@@ -278,10 +283,10 @@ class App(Generic[State]):
         tz: "str | ZoneInfo" = "UTC",
         **options: "Unpack[CronOptions]",
     ) -> Callable[[AnyTask], AnyTask]:
-        """Add a job of a task at each tick, whatever the number of workers: above `app.task`,
-        `@app.cron("30 2 * * *", tz="Europe/Berlin")` or `@app.cron(every=30)` (docs/worker-cron.md
-        has the options). Raises `ValueError` for invalid options, and `TypeError` for a value of a
-        wrong type."""
+        """Add one job of a task at each tick, whatever the number of workers. Write it above
+        `app.task`: `@app.cron("30 2 * * *", tz="Europe/Berlin")` or `@app.cron(every=30)`, in
+        seconds (docs/worker-cron.md lists the options). Raises `ValueError` for invalid options,
+        and `TypeError` for unknown options and for values of a wrong type."""
         declaring = import_module("disque_trio.worker.cron.declaring")
         check_names(options, declaring.CronOptions)
         ticks = declaring.ticks_of(fields, every, tz)
@@ -293,8 +298,8 @@ class App(Generic[State]):
         return declared
 
     def middleware(self, layer: Middleware) -> Middleware:
-        """Wrap each run in a middleware; the first one is outermost. Raises `ValueError` for an
-        object that cannot be called with a job and the rest of the run."""
+        """Wrap each run of a job in a middleware; the first one declared is outermost. Raises
+        `ValueError` for an object that cannot be called with a job and the rest of the run."""
         if not kinds.takes(layer, 2):
             raise ValueError(
                 f"middleware {shown(layer)} must be called with a job and an `async def`"
@@ -303,8 +308,8 @@ class App(Generic[State]):
         return layer
 
     def on_enqueue(self, hook: AddingHook) -> AddingHook:
-        """Call a function before each job is added, which may add headers. Raises `ValueError` for
-        a function with another signature, or a coroutine function."""
+        """Call a function before each job is added, with an `Adding`, whose headers it may change.
+        Raises `ValueError` for a function with another signature, and for a coroutine function."""
         if not kinds.takes(hook, 1) or iscoroutinefunction(hook):
             raise ValueError(f"hook {shown(hook)} must be a `def` of one argument")
         self._enqueuer.hooks.adding.append(hook)
@@ -315,10 +320,11 @@ class App(Generic[State]):
     @overload
     def on(self, *kinds: type[Event]) -> Callable[[Fn], Fn]: ...
     def on(self, *kinds: Any) -> Any:
-        """Call a function when one of these events, or of their subclasses, has happened
-        (`disque_trio.worker.events`): `@app.on(JobDead)`. Workers call it beside their jobs; a
-        producer calls one for `JobEnqueued`, which must be a `def`. What it raises is logged.
-        Raises `ValueError` for what is no event, and for a function that cannot be called so."""
+        """Call a function for each event of these classes and of their subclasses
+        (`disque_trio.worker.events`): `@app.on(JobDead)`. Workers call it outside of their jobs. A
+        hook for `JobEnqueued` is called where the job is added, and must be a `def`. Errors of the
+        function are logged. Raises `ValueError` for a class that is not an event, and for a
+        function that does not take one argument."""
 
         def declared(hook: Fn) -> Fn:
             self._enqueuer.hooks.declare(hook, kinds)
@@ -328,59 +334,61 @@ class App(Generic[State]):
 
     @property
     def crons(self) -> "Crons":
-        """What `cron` has declared."""
+        """The schedules declared by `cron`."""
         if self._crons is None:
             self._crons = import_module("disque_trio.worker.cron.declaring").Crons()
         return self._crons
 
     @property
     def declared_schedules(self) -> "Sequence[Schedule]":
-        """What `cron` has declared, without importing calendars if there is nothing."""
+        """The schedules declared by `cron`. Without any, this does not import the calendar
+        modules."""
         return () if self._crons is None else self._crons.schedules
 
     @property
     def schedules(self) -> "Schedules":
-        """Schedules of the cluster that are added, paused and removed at run time."""
+        """Schedules that are added, paused and removed at run time, and kept by the cluster."""
         module = import_module("disque_trio.worker.timetable.schedules")  # it needs an event loop
         found: Schedules = module.Schedules(self._enqueuer)
         return found
 
     @property
     def attempts(self) -> dict[str, int]:
-        """By task, the number of attempts of its retry policy; of policies that are functions
-        nothing is known."""
+        """The number of attempts of each task's retry policy. Tasks whose policy is a function are
+        omitted."""
         policies = {name: task.definition.retry for name, task in self.tasks.items()}
         return {name: each.attempts for name, each in policies.items() if isinstance(each, Policy)}
 
     @property
     def queues(self) -> list[str]:
-        """The queues of all tasks and consumers, by name. A queue with limits (`limit`) has another
-        one beside it, for coordinators of flows and collectors of batches."""
+        """The queues of all tasks and consumers, sorted. A queue with limits (`limit`) adds a
+        second queue, for coordinators of flows and collectors of batches."""
         queues = {task.definition.options.queue for task in self.tasks.values()}
         queues |= self._consumers.keys()
         return sorted(queues | {queue_of_looks(each, self.limits) for each in queues})
 
     @property
     def cluster(self) -> Cluster:
-        """The nodes of its URL, and the password. Raises `ValueError` for a bad URL."""
+        """The nodes and the password in the URL. Raises `ValueError` for an invalid URL."""
         url = self._enqueuer.url
         return parse_url(url) if isinstance(url, str) else url
 
     @property
     def codecs(self) -> Codecs:
-        """By which bodies are written and read."""
+        """The codecs that encode and decode bodies."""
         return self._enqueuer.codecs
 
     def use(self, url: str | Cluster) -> None:
-        """Use these nodes from now on, in place of the previous ones. Raises `ValueError` for a URL
-        without nodes."""
+        """Use these nodes instead of the previous ones. An event loop in which the app is open
+        keeps the previous nodes until it closes the app. Raises `ValueError` if `url` is neither
+        text nor a `Cluster`."""
         kinds.check_kinds({"url": url}, kinds.OF_APP)
         self._enqueuer.url = url
 
     # Adding jobs.
 
     async def __aenter__(self) -> Self:
-        """Open the client, for this event loop."""
+        """Open the client of this event loop."""
         await self._enqueuer.open()
         return self
 
@@ -389,22 +397,23 @@ class App(Generic[State]):
 
     @property
     def client(self) -> "clients.Client":
-        """The client of the event loop, inside of `async with app`."""
+        """The client of this event loop, inside `async with app`. Raises `NotOpenError` outside of
+        it."""
         return self._enqueuer.client
 
     def job(self, id: str) -> JobHandle:
-        """A job by its id, possibly added by another process: its `status`, and `cancel`. Raises
+        """A handle of the job with this id, which another process may have added. Raises
         `ValueError` for an id that is not text."""
         kinds.check_kinds({"id": id}, kinds.OF_APP)
         return JobHandle(id, enqueuer=self._enqueuer)
 
     async def result(self, id: str, timeout: float | None = None) -> Any:
-        """The result of a job by its id, possibly added by another process that has ended since
-        (`JobHandle.result`)."""
+        """The result of the job with this id (`JobHandle.result`). Another process may have added
+        the job, and may have ended since."""
         return await self.job(id).result(timeout)
 
     def find_task(self, name: str) -> Task[..., Any] | None:
-        """The task of this name, or with this alias; None if the app has none."""
+        """The task with this name or alias; None if the app has none."""
         return self.tasks.get(self._names.get(name, name))
 
     @property
@@ -416,14 +425,15 @@ class App(Generic[State]):
 
     @property
     def blocking(self) -> "BlockingApp":
-        """The same for threads and code without an event loop."""
+        """The methods of the app for threads and code without an event loop."""
         return BlockingApp(self._enqueuer)
 
     async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Result[R]]:
-        """Add jobs in pipelines of 128, and return the results in order: `Enqueued`, or the error,
-        which is `NotEnqueuedError` for an error of a hook. If the iterator of the calls raises,
-        this raises `EnqueueManyError`, whose `results` are those so far; a cancellation has them,
-        too. Later calls were not added."""
+        """Add jobs in pipelines of 128. Returns for each call, in order, an `Enqueued` or the
+        error; errors that are not a `DisqueError`, such as those of hooks, become
+        `NotEnqueuedError`. If the iterator of the calls raises, this raises `EnqueueManyError`; its
+        `results` are the results so far, and later calls were not added. If cancelled, the
+        exception has `results`, too."""
         return await self._enqueuer.add_many(calls)
 
     async def batch(
@@ -434,26 +444,28 @@ class App(Generic[State]):
         deadline: int = DAY_S,
         if_failed: "IfFailed" = "run",
     ) -> "Batch[R]":
-        """Add jobs together. Without `then` their results are returned, for `Batch.wait`. With it,
-        that call or chain is added when all have ended, or after `deadline` seconds; a `partial`
-        call gets a `BatchEnds` with their outcomes. With `if_failed="skip"` it is not added if a
-        job is dead, has expired, could not be added, or has not ended at the deadline."""
+        """Add jobs as a batch. Without `then`, nothing follows the batch; `Batch.wait` returns the
+        results of its jobs. With `then`, that call or chain is added when all jobs have ended, or
+        after `deadline` seconds. A `partial` call receives a `BatchEnds` with the outcomes. With
+        `if_failed="skip"`, `then` is not added if a job is dead, has expired, could not be added,
+        or has not ended by the deadline. `then` is never added if the producer ends before it has
+        added all jobs. Raises `ValueError` for invalid options."""
         batches = import_module("disque_trio.worker.batches")  # it needs an event loop
         found: Batch[R] = await batches.add(self._enqueuer, calls, then, deadline, if_failed)
         return found
 
     def flow(self, *, deadline: int = DAY_S, queue: str | None = None) -> "Flow":
-        """A new flow, of jobs of which each is added when those before it are done: `add` its
-        members, then `enqueue` it. After `deadline` seconds no more members are added. A worker
-        that serves `queue` adds them; the default is the queue of the first member. Raises
-        `ValueError` for invalid options."""
+        """A new flow: `add` its members, then `enqueue` it. Each member is added when its
+        predecessors are done. After `deadline` seconds no more members are added. A worker that
+        serves `queue` adds them; the default is the queue of the first member. Raises `ValueError`
+        for invalid options."""
         building = import_module("disque_trio.worker.flows.building")  # few apps need it
         found: Flow = building.Flow(self._enqueuer, deadline, queue)
         return found
 
     async def find_flow(self, id: str) -> "EnqueuedFlow | None":
-        """The flow with this id, possibly added by another process; None if no node has it, or it
-        is over. The app must be open. Raises `NoNodeError` if no node answers."""
+        """The flow with this id, which another process may have added; None if no node holds it or
+        it has ended. The app must be open. Raises `NoNodeError` if no node answers."""
         kinds.check_kinds({"id": id}, kinds.OF_APP)
         asking = import_module("disque_trio.worker.flows.asking")  # it needs an event loop
         found: EnqueuedFlow | None = await asking.find(self._enqueuer, self.client, id)
@@ -474,14 +486,15 @@ class App(Generic[State]):
         draw: Callable[[], float] = random.random,
         now: Callable[[], float] | None = None,
     ) -> "JobHandler":
-        """The handler of the jobs, for a driver, with at most these numbers of threads and
-        processes. `worker` is its name in events. Inside `async with` it adds the jobs of `cron`,
-        unless `has_cron` is False. With `is_strict` a job of an unknown task is dead at once. With
-        `is_inline` every `def` runs in the event loop. With `logs_done` jobs that succeed are
-        logged at the level INFO, otherwise DEBUG. `draw` returns a random number from 0 to 1, `now`
-        the Unix time. Raises `UnfitTypeError` for annotations that cannot be encoded, and
-        `ValueError` for an executor that cannot run its task."""
-        performing = import_module("disque_trio.worker.handler")  # who adds jobs runs none
+        """The handler of the app's jobs, for a driver. It uses at most `threads` threads and
+        `processes` processes (default: one per CPU). `worker` is the worker's name in events.
+        Inside `async with` the handler adds the jobs of `cron`, unless `has_cron` is False. With
+        `is_strict`, a job of an unknown task is dead immediately. With `is_inline`, every `def`
+        runs in the event loop. With `logs_done`, jobs that succeed are logged at the level INFO
+        instead of DEBUG. `draw` returns a random number from 0 to 1; `now` returns Unix time.
+        Raises `UnfitTypeError` for annotations whose values cannot be encoded, and `ValueError` for
+        an executor that cannot run its task."""
+        performing = import_module("disque_trio.worker.handler")  # producers do not need it
         handler: JobHandler = performing.make_handler(
             self.tasks.values(),
             self._consumers,
@@ -505,23 +518,23 @@ class App(Generic[State]):
 
 
 class BlockingApp:
-    """Adds jobs by a client of the thread."""
+    """The methods of an app that use the client of the current thread."""
 
     def __init__(self, enqueuer: Enqueuer) -> None:
         self._enqueuer = enqueuer
 
     @property
     def client(self) -> "clients.BlockingClient":
-        """The client of this thread; `close` it when the thread ends."""
+        """The client of this thread. Close it (`close`) before the thread ends."""
         return self._enqueuer.blocking_client
 
     def job(self, id: str) -> BlockingJobHandle:
-        """A job by its id (`App.job`)."""
+        """A handle of the job with this id (`App.job`)."""
         kinds.check_kinds({"id": id}, kinds.OF_APP)
         return BlockingJobHandle(id, self._enqueuer)
 
     def result(self, id: str, timeout: float | None = None) -> Any:
-        """The result of a job by its id (`App.result`)."""
+        """The result of the job with this id (`App.result`)."""
         return self.job(id).result(timeout)
 
     @property
@@ -546,7 +559,7 @@ class BlockingApp:
 
 
 def _name_of(fn: Callable[..., Any], options: TaskOptions) -> str:
-    """The function's module and name. Producers and workers have to agree on it."""
+    """The function's module and name. Producers and workers must use the same name."""
     if "name" in options:
         return options["name"]
     module = fn.__module__

@@ -1,4 +1,5 @@
-"""The arguments of a function: to the parts of a body and back, checked against its annotations."""
+"""Converts the arguments of a function to the parts of a body and back, and checks them against its
+annotations."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -18,23 +19,23 @@ Read = Callable[[Part], Any]
 Packed = tuple[list[Part], dict[str, Part]]
 
 _AS_THEY_ARE: Final = frozenset((bool, bytes, float, int, str))
-"""Types whose values arrive as they are sent, if they can be sent."""
+"""Types whose values arrive unchanged, if they can be encoded."""
 _BY_PLACE: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class UnfitTypeError(TypeError):
-    """An annotation whose values no body can hold, or that names nothing."""
+    """An annotation whose values a body cannot hold, or that refers to an undefined name."""
 
 
 @attrs.define(eq=False, slots=False)
 class Arguments:
-    """The parameters of a task. Annotations are resolved when they are first needed, because they
-    may name what is defined later."""
+    """The parameters of a task. Annotations are resolved on first use, because they may refer to
+    names that are defined later."""
 
     task: str
     _fn: Callable[..., Any]
     _skip: int = 0
-    """How many parameters come first that no body has."""
+    """The number of leading parameters that are not in the body, such as the job."""
     _has_changed_result: bool = attrs.field(init=False, default=False)
 
     @cached_property
@@ -64,8 +65,8 @@ class Arguments:
 
     @cached_property
     def read_result(self) -> Read:
-        """Reads what the function has returned, from JSON. Raises `UnfitTypeError` for an
-        annotation whose values no body can hold."""
+        """Decodes a return value of the function from JSON. Raises `UnfitTypeError` for an
+        annotation whose values a body cannot hold."""
         try:
             codec.check(self._result_type)
         except TypeError as error:
@@ -82,15 +83,16 @@ class Arguments:
         return codec.is_complete(self._result_type)
 
     def first_change(self, result: object, part: Part) -> str | None:
-        """How a result arrives changed because the annotation does not say all of its type. None
-        if it does not, if it cannot be read, or from the second one on."""
+        """How a result changes on its way, if the annotation does not describe its type completely.
+        Returns None if it does not change, if it cannot be decoded, and after the first change
+        found."""
         if result is None or self._has_changed_result:
             return None
         try:
             change = (
                 None if self._is_result_complete else difference(result, self.read_result(part))
             )
-        except Exception:  # who waits is told; values of users may raise anything
+        except Exception:  # the waiting client gets this error; values of users may raise anything
             return None
         self._has_changed_result = change is not None
         return change
@@ -104,7 +106,7 @@ class Arguments:
 
     @cached_property
     def _by_place(self) -> dict[Form, list[Read]]:
-        """Readers of what may be given by place."""
+        """Readers of the positional parameters."""
         parameters = self._signature.parameters.values()
         names = [each.name for each in parameters if each.kind in _BY_PLACE]
         return {form: [readers[name] for name in names] for form, readers in self._readers.items()}
@@ -116,7 +118,8 @@ class Arguments:
 
     @cached_property
     def _most(self) -> int:
-        """How many may be given by place where nothing else is; -1 if that is never enough."""
+        """The largest number of positional arguments in a call without keyword arguments; -1 if
+        such a call is never complete."""
         kinds = [
             (each.kind, each.default is each.empty) for each in self._signature.parameters.values()
         ]
@@ -125,11 +128,12 @@ class Arguments:
         return sum(kind in _BY_PLACE for kind, _ in kinds)
 
     def check(self) -> None:
-        """Raises `UnfitTypeError`."""
-        self._by_place  # noqa: B018  # made here, and kept
+        """Raise `UnfitTypeError` for an annotation whose values a body cannot hold."""
+        self._by_place  # noqa: B018  # cached
 
     def check_declared(self, form: Form) -> None:
-        """The same for what is known when the task is declared: names may be defined later."""
+        """As `check`, but names in annotations may still be undefined. For JSON, also check the
+        keys of dictionaries."""
         try:
             self.check()
         except UnfitTypeError as error:
@@ -144,12 +148,12 @@ class Arguments:
                     raise UnfitTypeError(f"{self.task}: argument {name}: {error}") from error
 
     def names(self, parameter: str) -> bool:
-        """Is there a parameter of this name? One that `**kwargs` takes is not named."""
+        """Is there a parameter of this name? Names that only `**kwargs` accepts do not count."""
         found = self._signature.parameters.get(parameter)
         return found is not None and found.kind is not Parameter.VAR_KEYWORD
 
     def accept(self, *args: Any, **kwargs: Any) -> bool:
-        """Are these neither too many nor too few?"""
+        """Does the function accept this number of arguments and these names?"""
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError:
@@ -157,7 +161,8 @@ class Arguments:
         return True
 
     def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments by the names of parameters, with defaults. Raises `TypeError`."""
+        """All arguments by parameter name, including defaults. Raises `TypeError` if they do not
+        fit."""
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound.arguments
@@ -171,8 +176,9 @@ class Arguments:
         *,
         is_partial: bool = False,
     ) -> Packed:
-        """The parts of a call, of which so many arguments before the others come later, or any
-        named ones if it `is_partial`. Raises `NotEncodableError`, with the argument's name."""
+        """The encoded arguments of a call. The first `missing` arguments are supplied later, and
+        with `is_partial` any named ones, too. Raises `NotEncodableError`, which names the
+        argument."""
         count = missing + len(args)
         if args and not kwargs and self._fewest <= count <= self._most:  # the usual case
             names = list(self._types)[missing:count]
@@ -216,13 +222,13 @@ class Arguments:
         return part
 
     def unpack(self, envelope: Envelope) -> tuple[Sequence[Any], dict[str, Any]]:
-        """The arguments of a call. Raises `BadBodyError`, with the path in the body."""
+        """The decoded arguments of a call. Raises `BadBodyError` with the path in the body."""
         parts = envelope.args
         readers = self._by_place[envelope.form]
         if not envelope.kwargs and self._fewest <= len(parts) <= self._most:
             try:
                 return [read(part) for read, part in zip(readers, parts, strict=False)], {}
-            except Exception:  # found again below, with its path
+            except Exception:  # `_unpack_each` finds it again, with its path
                 pass
         return self._unpack_each(envelope)
 
@@ -245,14 +251,14 @@ class Arguments:
         return args, kwargs
 
     def _names(self, args: Sequence[Any]) -> list[str]:
-        """Which parameter each argument by place is for."""
+        """The parameter of each positional argument."""
         parameters = self._signature.parameters.values()
         names = [each.name for each in parameters if each.kind in _BY_PLACE][: len(args)]
         rest = [each.name for each in parameters if each.kind is Parameter.VAR_POSITIONAL]
         return names + rest * (len(args) - len(names))
 
     def _parameter(self, name: str) -> str:
-        """Which parameter an argument by name is for."""
+        """The parameter of a keyword argument."""
         known = self._signature.parameters.get(name)
         if known is not None and known.kind not in (
             Parameter.VAR_KEYWORD,
@@ -275,6 +281,7 @@ def _read(read: Read, part: Part, path: str) -> Any:
 
 
 def _at(error: Exception, path: str) -> str:
-    """The text with the whole path; msgspec tells it from the part on."""
+    """The error's text with the path from the root of the body; msgspec's path starts at the
+    part."""
     text, _, inner = str(error).partition(" - at `$")
     return f"{path}{inner.rstrip('`')}: {text}"

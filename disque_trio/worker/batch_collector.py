@@ -1,8 +1,8 @@
-"""The task of collectors: is a batch complete, and what follows it? (decision 107)
+"""The task of a batch's collector: it decides when the batch is complete, and adds the job that
+follows (decision 107).
 
-A collector takes the tokens of its batch, merges them, and looks again later. When all members have
-ended it adds what follows, says that the batch is over, and takes away all that is left in the
-batch's queue.
+A collector receives the tokens of its batch, merges them, and snoozes. When all members have ended,
+it adds the job that follows, marks the batch as over, and empties the batch's queue.
 """
 
 import logging
@@ -33,40 +33,40 @@ from disque_trio.worker.tally import BatchEnds, Tally, crowded
 from disque_trio.worker.tokens import RETRY_S, SPARE_S, TOKENS, Token
 
 _LOOK_S: Final = 2.0
-"""How long another token is waited for."""
+"""How long to wait for another token."""
 _REST_S: Final = 0.2
-"""The same when all that there are should be here."""
+"""How long to wait if all existing tokens should be here."""
 _LEAST_S: Final = 0.02
-"""The same without a free slot. The node asks other nodes for tokens, which are there next time."""
+"""How long to wait without a free slot. The node requests tokens from other nodes meanwhile."""
 _SLICE_S: Final = 0.25
-"""How often it is checked whether a slot is free."""
+"""How often to check for a free slot."""
 _ROUND_S: Final = 20.0
 _AT_ONCE: Final = 100
 _SWEEP_S: Final = 20.0
-"""Until what another collector has taken is looked for again."""
+"""How long until the next attempt to take tokens that another collector had taken."""
 _UNCOUNTED_S: Final = 1.0
-"""A node of an earlier version counts a job that it has delivered neither as leased nor as queued
-in the last half a second before it queues it again. This is more."""
+"""Longer than half a second, in which a node of an earlier version counts a delivered job neither
+as leased nor as queued, just before it enqueues the job again."""
 _CLOCKS_S: Final = 5.0
-"""So much may the clocks of a producer and of a collector differ."""
+"""The largest supported difference between the clocks of a producer and a collector."""
 _LONGEST_SWEEP_S: Final = 600.0
-"""So long nodes that do not answer are waited for."""
+"""How long to wait for nodes that do not answer."""
 _MOST_NAMED: Final = 1000
-"""Members of which what follows is told how they ended."""
+"""The largest number of failed members in a `BatchEnds`."""
 
 _log: Final = logging.getLogger("disque_trio.worker.batches")
 
 
 def definition() -> Definition:
-    """How collectors are run."""
+    """The definition of the collectors' task."""
     return Definition(name=COLLECT, is_bound=True)
 
 
 def collector(
     enqueuer: Enqueuer, now: Callable[[], float], pace: Pace
 ) -> Callable[..., Coroutine[Any, Any, codec.Result | None]]:
-    """The function of the task. `now` is Unix time. It returns what nodes are to keep for who waits
-    for what follows the batch."""
+    """The function of the task. `now` returns Unix time. The function returns the result that nodes
+    keep for clients that wait for the job that follows the batch."""
 
     async def collect(
         job: Job[Any],
@@ -114,13 +114,13 @@ def collector(
 
 @attrs.define(eq=False)
 class Collector:
-    """One look at a batch."""
+    """One run of the collector of a batch."""
 
     enqueuer: Enqueuer
     queue: str
     tally: Tally
     born: float
-    """When the batch was made, in Unix seconds."""
+    """When the batch was created, in Unix seconds."""
     now: Callable[[], float]
     copies: Copies
     run: Run
@@ -128,23 +128,24 @@ class Collector:
     _began: float = attrs.field(init=False, factory=anyio.current_time)
     _held: list[tuple[Delivered, Token]] = attrs.field(init=False, factory=list)
     _refused_at: float = attrs.field(init=False, default=0.0)
-    """When a node has last refused a job for want of others, in Unix seconds."""
+    """When a node last rejected a job for lack of other nodes, in Unix seconds."""
     changed: list[int] = attrs.field(init=False, factory=list)
-    """Places of members of which more is known than tokens say."""
+    """Places of members whose state is more recent than in the tokens."""
 
     @property
     def client(self) -> "clients.Client":
-        """That of the app."""
+        """The client of the app."""
         return self.enqueuer.client
 
     async def collect(self) -> None:
-        """Take tokens until all members have ended or no more tokens come; ask for the others."""
+        """Take tokens until all members have ended or no more tokens arrive, then ask nodes for the
+        others."""
         await self._take(_LOOK_S)
         if not self.tally.is_complete:
             await self.look()
 
     async def look(self) -> None:
-        """Ask nodes for members whose ends no token tells."""
+        """Ask nodes for members whose end no token reports."""
         pending = self.tally.pending()
         if not pending:
             return
@@ -153,7 +154,7 @@ class Collector:
         ended = {place: each.end for place, each in watched.items() if each.end is not None}
         if not ended:
             return
-        # Who has told how they ended has done it before. So all tokens have to be here.
+        # A worker leaves the token before it acknowledges the job, so all tokens must be here.
         await self._take(_REST_S)
         left = await self._left()
         if left is not None and left <= len(self._held):
@@ -170,8 +171,8 @@ class Collector:
                 break
 
     async def take_some(self, wait: float) -> bool:
-        """Take tokens that are there, or the first ones within so many seconds while the worker has
-        a free slot: members may need this one. Are there any?"""
+        """Take the tokens that are there, or wait up to `wait` seconds for the first ones while the
+        worker has a free slot; members may need this slot. Returns whether there were any."""
         found: list[Delivered] = []
         while not found and wait > 0:
             slice_s = min(wait, _SLICE_S)
@@ -187,26 +188,26 @@ class Collector:
         return bool(found)
 
     async def _tokens(self, wait: float) -> list[Delivered]:
-        # Tied: those of a collector that dies come again in seconds, not after their lease.
+        # Tied: if a collector dies, its tokens are redelivered in seconds, not after their lease.
         return await self.client.getjob(
             self.queue, count=_AT_ONCE, timeout=wait, with_meta=True, is_tied=True
         )
 
     def pause_s(self) -> float:
-        """How long until the next look."""
+        """Seconds until the next look."""
         self.pace.looked(self.queue, self._began, anyio.current_time())
         slots = 0 if self.run.has_free_slot() else self.run.slots
         return self.pace.pause(self._quiet_s(), len(self.tally.pending()), slots)
 
     def _quiet_s(self) -> float:
-        """For how long nothing has become known of the batch, in seconds."""
+        """Seconds since the last change in the batch."""
         if self.changed:
             return 0.0
         ages = [job.meta.age for job, _ in self._held if job.meta is not None]
         return max(min([self.now() - self.born, *ages]), 0.0)
 
     async def put_back(self, ttl: float) -> None:
-        """Give the tokens back, in fewer of them if that is possible."""
+        """Put the tokens back, merged into fewer if possible."""
         which = crowded([token for _, token in self._held], self.changed)
         merged = [each for each, is_merged in zip(self._held, which, strict=True) if is_merged]
         places = [*self.changed, *(n for _, token in merged for n in token.places())]
@@ -219,21 +220,23 @@ class Collector:
             await self.client.release(*rest)
 
     def ends(self, room: int) -> BatchEnds:
-        """How the members have ended, in so many bytes."""
+        """How the members have ended, encoded in at most `room` bytes."""
         most = _MOST_NAMED
         while most and len(codec.write(self.tally.ends(most), "json")) > room:
             most //= 2
         return self.tally.ends(most)
 
     async def finish(self, ttl: float) -> None:
-        """What follows was added, or is skipped."""
+        """Mark the batch as over and empty its queue, after the job that follows was added or
+        skipped."""
         await self.client.run(tokens.add_mark(self.queue, ttl, self.copies))
         if self._held:
             await self.client.ackjob(*(job for job, _ in self._held))
         await self.sweep()
 
     async def sweep(self) -> None:
-        """Take away what is left in the queue of the batch, and the mark that it is over last."""
+        """Acknowledge all jobs in the queue of the batch; the mark that the batch is over comes
+        last."""
         mark: Delivered | None = None
         while True:
             left = await self._left()
@@ -249,22 +252,22 @@ class Collector:
         age = 0.0 if mark is None or mark.meta is None else mark.meta.age
         if mark is not None and (left == 1 or age > _LONGEST_SWEEP_S):
             if self._refused_at > self.born - _CLOCKS_S and age < SETTLED_S:
-                # A token that was refused may have left a copy, which is queued after its RETRY.
+                # A rejected token may have left a replica, which is enqueued after its RETRY.
                 await self.client.release(mark)
                 raise Snooze(SETTLED_S - age)
             await self.client.ackjob(mark)
         elif left or (left is None and await over(self.client, self.queue) == "yes"):
-            # What a dead collector has taken comes again, or may do so.
+            # Tokens that a dead collector had taken may be redelivered.
             if mark is not None:
                 await self.client.release(mark)
             raise Snooze(_SWEEP_S if left else SETTLED_S)
 
     def _may_come_again(self) -> bool:
-        """Is the batch so old that a token which a dead collector has taken may come again now?"""
+        """Is the batch so old that a token of a dead collector may be redelivered now?"""
         return self.now() - self.born > RETRY_S - _CLOCKS_S
 
     async def _left(self) -> int | None:
-        """How many tokens there are; None if that is not sure."""
+        """The number of tokens; None if it is uncertain."""
         found = await jobs_in(self.client, self.queue)
         self._refused_at = max(self._refused_at, 0.0 if found is None else found.refused_at)
         is_sure = found is not None and found.is_sure(self.now() - self.born)
@@ -280,7 +283,7 @@ def _read(job: Delivered) -> Token:
 
 
 async def _added_before(client: "clients.Client", batch: str, then: dict[str, Any]) -> codec.Result:
-    """The result of a collector whose twin has added what follows."""
+    """The result of a collector, if an earlier delivery of it has added the job that follows."""
     holder = await key_holder(client, place_of(codec.read_step(then)))
     if holder is None:
         return _failed(batch, "no node knows what follows: it was not added, or ended long ago")

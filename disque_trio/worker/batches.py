@@ -1,8 +1,9 @@
-"""Jobs that are added together: to wait for all of them, or to do something when all have ended.
+"""Batches: jobs that are added together, to wait for all of them or to add a job when all have
+ended.
 
-The producer and the workers leave tokens in a queue of the batch: which jobs its members are, and
-how they ended. The collector, a job itself, takes them, asks nodes for members of which no worker
-has told the end, and adds the last job when all have ended (decision 107).
+The producer and the workers leave tokens in a queue of the batch, which contain the ids of the
+members and how they ended. The collector, a job itself, takes the tokens, asks nodes for members
+whose end no worker has reported, and adds the last job when all have ended (decision 107).
 """
 
 import logging
@@ -33,11 +34,11 @@ R = TypeVar("R")
 COLLECT: Final = "disque-trio.collect"
 """The task of collectors."""
 PATIENCE_S: Final = 10.0
-"""How long it is tried to tell the collector which jobs some members are."""
+"""How long to try to add the token with the ids of members."""
 _AT_ONCE: Final = 128
-"""Results that are waited for together."""
+"""The number of results that are awaited at the same time."""
 IfFailed = Literal["run", "skip"]
-"""What becomes of what follows a batch if members have failed."""
+"""Whether the job that follows a batch runs if members have failed."""
 
 _log: Final = logging.getLogger("disque_trio.worker.batches")
 
@@ -50,25 +51,27 @@ class BatchFailedError(DisqueError):
         bad = f"{counted(len(failed), 'job has', 'jobs have')} failed"
         super().__init__(", and ".join([late] * bool(missing) + [bad] * bool(failed)))
         self.missing = missing
-        """Keys of members without a report."""
+        """Keys of members that reported nothing in time."""
         self.failed = failed
-        """The errors by key; members that could not be added have their place in the batch as
-        key."""
+        """The errors of failed members, by key. If a member could not be added, the key is its
+        place in the batch."""
 
 
 @attrs.frozen
 class Batch(Generic[R]):
-    """Jobs that were added together."""
+    """Jobs that were added together (`App.batch`)."""
 
     id: str
     jobs: list[Result[R]]
-    """In order; an error stands where a job could not be added."""
+    """In the order of the calls. If a job could not be added, its item is the error."""
     then: Enqueued[Any] | None = None
-    """The collector; its result is that of the job that comes last."""
+    """The collector, if the batch has a `then`. Its result is the result of the last step of
+    `then`."""
 
     async def wait(self, timeout: float | None = None) -> list[R]:
-        """The results of all members, in order. Raises `BatchFailedError` when each has reported
-        its result or failure, or after `timeout` seconds."""
+        """The results of all members, in order. Waits at most `timeout` seconds; None is no limit.
+        Raises `BatchFailedError` if members failed or reported no result in time, but not before
+        all others have reported."""
         ends = anyio.current_time() + seconds_of(timeout)
         results: dict[int, R] = {}
         missing: dict[int, str] = {}
@@ -109,7 +112,7 @@ async def add(
     deadline: int,
     if_failed: IfFailed,
 ) -> Batch[R]:
-    """Add the calls, and `then` when all have ended (`App.batch`)."""
+    """Add the calls, and a collector that adds `then` when all have ended (`App.batch`)."""
     if if_failed not in get_args(IfFailed):
         raise ValueError(f"if_failed={if_failed!r} must be one of {', '.join(get_args(IfFailed))}")
     check_kinds({"deadline": deadline}, OF_APP)
@@ -140,7 +143,7 @@ async def add(
 
 @attrs.define(eq=False)
 class _Roster:
-    """Tells the collector which jobs the members are, as they are added."""
+    """Adds tokens with the ids of the members for the collector."""
 
     enqueuer: Enqueuer
     queue: str
@@ -151,7 +154,7 @@ class _Roster:
     async def add(
         self, start: int, calls: Sequence[Call[Any]], results: Sequence[Result[Any]]
     ) -> None:
-        """Members from this place on."""
+        """Add the ids of members whose first one has the place `start`."""
         jobs: list[tuple[int, Member]] = []
         ended: list[tuple[int, End]] = []
         for place, (call, result) in enumerate(zip(calls, results, strict=True), start):
@@ -164,7 +167,7 @@ class _Roster:
         await self._send_token(Token(jobs=jobs, ended=ended))
 
     async def finish(self) -> None:
-        """Tell what no node took at once."""
+        """Add the tokens that no node has accepted so far."""
         unsent, self._unsent = self._unsent, []
         for token in unsent:
             await self._send_token(token)
@@ -177,7 +180,7 @@ class _Roster:
             )
 
     async def _send_token(self, token: Token) -> None:
-        # The members are there: a cancellation in between would leave them unknown.
+        # The members exist: a cancellation here would leave the collector without their ids.
         with anyio.move_on_after(PATIENCE_S, shield=True):
             try:
                 command = tokens.add(self.queue, token, self.deadline + SPARE_S, self.copies)
@@ -206,7 +209,7 @@ def _with_result(call: Call[R], ttl: int) -> Call[R]:
     options = attrs.evolve(last.definition.options, result_ttl=ttl)
     last = attrs.evolve(last, definition=attrs.evolve(last.definition, options=options))
     found = attrs.evolve(call, then=(*call.then[:-1], last)) if call.then else last
-    # They go to this producer, which alone can wait for them: nodes need not keep them.
+    # Only this producer can wait for the results, so nodes need not keep them.
     return attrs.evolve(found, headers={**found.headers, UNKEPT: True})
 
 
@@ -233,7 +236,7 @@ async def _add_collector(
         "headers": headers | asked,
         "until": until,
     }
-    if if_failed != "run":  # workers of earlier releases do not know it
+    if if_failed != "run":  # workers of earlier releases do not support it
         arguments["if_failed"] = if_failed
     arguments |= options.copies.as_options()
     kwargs = {name: codec.part(value, enqueuer.form) for name, value in arguments.items()}

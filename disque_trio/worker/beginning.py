@@ -1,4 +1,4 @@
-"""Handlers start when nodes have been told so (BEGIN): what is to be written before is written."""
+"""Starts handlers after BEGIN, and whatever else precedes it, has been written to the nodes."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from disque_trio.worker.engine.records import Cancel, Start
 
 @attrs.define(eq=False)
 class Batch:
-    """Jobs that start together, when so many writes are over."""
+    """Jobs that start together, when `writes` pending writes have ended."""
 
     starts: list[Start]
     writes: int = 0
@@ -17,27 +17,27 @@ class Batch:
 
 @attrs.define(eq=False)
 class Beginnings:
-    """Those that wait for writes."""
+    """The batches that wait for writes."""
 
     start: Callable[[list[Start]], object]
     _batches: list[Batch] = attrs.field(init=False, factory=list)
 
     def wait(self, batch: Batch) -> None:
-        """Start these as soon as their writes are over."""
+        """Start the batch when its writes have ended."""
         if batch.writes:
             self._batches.append(batch)
         else:
             self.start(batch.starts)
 
     def written(self, batch: Batch) -> None:
-        """One of its writes is over."""
+        """One write of the batch has ended."""
         batch.writes -= 1
         if not batch.writes and batch in self._batches:
             self._batches.remove(batch)
             self.start(batch.starts)
 
     def cancel(self, cancel: Cancel) -> bool:
-        """Do not start it. False: it does not wait here."""
+        """Do not start this job. Returns False if it does not wait here."""
         for batch in self._batches:
             for start in batch.starts:
                 if start.id == cancel.id:

@@ -1,5 +1,4 @@
-"""What a declaration may say: checks of single values, which answer with a sentence or with
-nothing."""
+"""Checks of single values of a declaration."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -13,25 +12,26 @@ Item = TypeVar("Item")
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Is it a finite number? A bool is none."""
+    """Is it a finite number? A bool is not a number."""
     if isinstance(value, bool):
         return False
     return isinstance(value, Real | Decimal) and math.isfinite(value)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Is it an int? A bool is none."""
+    """Is it an int? A bool does not count."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def shown(value: object) -> str:
-    """The value as it stands in a program, cut."""
+    """The `repr` of the value, cut after 100 characters."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:100]}…"
 
 
 def seconds_of(timeout: object) -> float:
-    """How long to wait; infinity for None. Raises `ValueError` for what is no number."""
+    """The timeout in seconds: infinity for None, and 0 for a negative one. Raises `ValueError` if
+    it is not a number."""
     if timeout is None or timeout == math.inf:
         return math.inf
     if not is_number(timeout):
@@ -40,12 +40,12 @@ def seconds_of(timeout: object) -> float:
 
 
 def listed(values: Iterable[Item], name: str) -> list[Item]:
-    """All of them. Raises `TypeError` for what cannot be iterated over."""
+    """A list of the values. Raises `TypeError` for an object that is not iterable."""
     return list(iterated(values, name))
 
 
 def iterated(values: Iterable[Item], name: str) -> Iterator[Item]:
-    """One after the other. Raises `TypeError` for what cannot be iterated over."""
+    """An iterator of the values. Raises `TypeError` for an object that is not iterable."""
     try:
         return iter(values)
     except TypeError as error:
@@ -57,7 +57,7 @@ Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
 def number(least: float, most: float = math.inf) -> Check:
-    """A finite number, at least this, and at most that."""
+    """Accept finite numbers from `least` to `most`."""
     bounds = f", {least} or more" if most == math.inf else f" from {least} to {most}"
 
     def check(_: object, field: "attrs.Attribute[Any]", value: object) -> None:
@@ -68,7 +68,7 @@ def number(least: float, most: float = math.inf) -> Check:
 
 
 def whole(least: int, most: int | None = None) -> Check:
-    """A whole number, at least this, and at most that."""
+    """Accept whole numbers from `least` to `most`."""
 
     def check(_: object, field: "attrs.Attribute[Any]", value: object) -> None:
         if not is_whole(value) or value < least or (most is not None and value > most):
@@ -79,7 +79,7 @@ def whole(least: int, most: int | None = None) -> Check:
 
 
 def one_of(known: Collection[str]) -> Check:
-    """One of these words."""
+    """Accept one of these strings."""
 
     def check(_: object, field: "attrs.Attribute[Any]", value: object) -> None:
         if not isinstance(value, str) or value not in known:
@@ -90,7 +90,7 @@ def one_of(known: Collection[str]) -> Check:
 
 
 def errors(_: object, field: "attrs.Attribute[Any]", value: object) -> None:
-    """A tuple of classes of exceptions."""
+    """Accept a tuple of exception classes."""
     if not isinstance(value, tuple) or not all(
         isinstance(each, type) and issubclass(each, BaseException) for each in value
     ):

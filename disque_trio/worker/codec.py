@@ -1,6 +1,6 @@
-"""Values to bytes and back, by the types of annotations: JSON and msgpack.
+"""Encodes values as JSON or msgpack, and decodes them by annotated types.
 
-Nothing else in the package knows msgspec.
+No other module of the package imports msgspec.
 """
 
 import math
@@ -13,7 +13,7 @@ import msgspec
 Value = TypeVar("Value")
 Form = Literal["json", "msgpack"]
 Part = msgspec.Raw
-"""A value inside of a body, which is decoded later."""
+"""An encoded value inside a body, which is decoded later."""
 
 BAD_INPUT: Final = (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError)
 """The errors that decoding raises for invalid input."""
@@ -37,7 +37,7 @@ class Envelope(msgspec.Struct, omit_defaults=True, frozen=True):
 
 
 class PackedEnvelope(Envelope, omit_defaults=True, frozen=True):
-    """The same in msgpack."""
+    """The same, encoded in msgpack."""
 
     form: ClassVar[Form] = "msgpack"
 
@@ -65,7 +65,7 @@ class Step(msgspec.Struct, omit_defaults=True, frozen=True):
     is_open: bool = False
     """Its first argument is the return value of the previous step."""
     once: str = ""
-    """Its key for nodes, if other jobs may have the same `key`."""
+    """Its key on nodes, if other jobs may have the same `key`."""
 
 
 class FlowStep(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -77,7 +77,7 @@ class FlowStep(msgspec.Struct, omit_defaults=True, frozen=True):
     """The places of its predecessors, which are less than its own."""
     headers: dict[str, Any] = {}
     has_parents: bool = False
-    """Does it receive the ids of those jobs?"""
+    """Does it receive the ids of its predecessors?"""
 
 
 class Result(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -94,7 +94,8 @@ class Result(msgspec.Struct, omit_defaults=True, frozen=True):
     task: str = ""
     """For a result that nodes keep: the task that returned it."""
     next: str = ""
-    """Likewise, for a step of a chain: the job of the next step, which has the result."""
+    """For a step of a chain, if nodes keep its result: the id of the next step's job, which has the
+    result."""
 
 
 def _to_plain(value: Any) -> Any:
@@ -107,7 +108,7 @@ def _to_plain(value: Any) -> Any:
         if isinstance(value, kind):
             return plain(value)
     name = type(value).__qualname__
-    if isinstance(value, tuple | frozenset | None):  # such values come here as keys only
+    if isinstance(value, tuple | frozenset | None):  # msgspec passes such values here only as keys
         raise NotInJSONError(f"JSON has no keys of type {name}")
     raise TypeError(f"a value of type {name} cannot be encoded")
 
@@ -117,13 +118,13 @@ _PLAIN: Final[dict[type, Callable[[Any], Any]]] = {
     int: int.__int__,
     float: float.__float__,
 }
-"""The plain value of an instance of a subclass, which msgspec refuses."""
+"""Converts instances of subclasses, which msgspec rejects, to plain values."""
 
 
 def _from_plain(kind: type[Value], value: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, PurePath):
         return kind(value)
-    return getattr(kind, "model_validate")(value)  # noqa: B009  # `check` has seen it
+    return getattr(kind, "model_validate")(value)  # noqa: B009  # `check` has verified it
 
 
 _READ_JSON: Final = msgspec.json.Decoder(Envelope)

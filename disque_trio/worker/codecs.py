@@ -1,9 +1,9 @@
-"""Codecs of bodies: compression, encryption, large bodies in a store. `App(codec=…)` names them.
+"""Codecs of bodies: compression, encryption, large bodies in a store. `App(codec=…)` enables them.
 
-A body that a codec has changed is a map in msgpack with version 2 of the envelope: the task, the
-key, the names of the codecs in the order in which they were applied, and the bytes. Workers without
-one of these codecs, also those of earlier releases, let the job wait for one that has it. A body
-that no codec has changed is the same as without codecs.
+An encoded body is a msgpack map with version 2 of the envelope: the task, the key, the names of the
+codecs in the order in which they were applied, and the bytes. A worker that lacks one of these
+codecs, or has an earlier release, leaves the job to another worker. If no codec changes a body, it
+is the same as without codecs.
 """
 
 import zlib
@@ -26,59 +26,59 @@ from disque_trio.worker.envelope import (
 from disque_trio.worker.runtime import runtime
 
 MAX_DECODED: Final = 16 << 20
-"""Bytes of a body before it is encoded, unless the app says otherwise."""
+"""The default of `max_decoded`: bytes of a body before it is encoded."""
 _MOST_CODECS: Final = 8
-"""Of one body."""
+"""The largest number of codecs of one body."""
 
 
 class Codec:
-    """Changes bodies when jobs are added, and back when they run. Subclass it."""
+    """Encodes bodies when jobs are added, and decodes them when jobs run. Subclass it."""
 
     name: ClassVar[str]
-    """Written into bodies: it stands for the format, and must never mean another one."""
+    """Written into bodies to identify the format. Never reuse a name for another format."""
     blocks: ClassVar[bool] = False
-    """Does it wait for files or for the network? Then event loops call it in a thread. Results of
-    jobs are not encoded by it, unless it `encodes_results`."""
+    """Does it wait for files or the network? If so, event loops call it in a thread, and it does
+    not encode results of jobs unless `encodes_results` is set."""
     encodes_results: bool | None = None
-    """Are results of jobs encoded by it, too? None: if it does not wait. One that waits encodes
-    those that nodes keep, and not those in the queue of a client."""
+    """Does it encode results of jobs, too? None means yes unless it `blocks`. A codec that blocks
+    encodes only results that nodes keep, and not those sent to the queue of a waiting client."""
     keeps: ClassVar[bool] = False
-    """Is there anything to `forget`?"""
+    """Does it keep something that `forget` deletes?"""
 
     def encode(self, body: bytes) -> bytes | None:
-        """The changed body; None if this codec leaves it as it is."""
+        """The encoded body; None leaves the body unchanged."""
         raise NotImplementedError
 
     def decode(self, body: bytes, most: int) -> bytes:
-        """What `encode` was given: at most `most` bytes, or an error. A `ValueError` makes the job
-        dead, with its text as the reason. `NewerBodyError` lets it wait for another worker, for a
-        day. Any other error is a failed attempt."""
+        """The body before `encode`. Raises an error if it is longer than `most` bytes. A
+        `ValueError` makes the job dead, with the error's text as the reason. With `NewerBodyError`
+        the job waits for another worker, for about a day. Any other error is a failed attempt."""
         raise NotImplementedError
 
     def forget(self, body: bytes) -> None:
-        """The job of this encoded body has ended for good: delete what was kept for it."""
+        """Delete what was kept for this encoded body: its job has ended for good."""
 
 
 class Zlib(Codec):
-    """Compresses bodies of more than `above` bytes, unless that makes them longer."""
+    """Compresses bodies of more than `above` bytes, if that makes them shorter."""
 
     name = "zlib"
 
     def __init__(self, above: int = 1024, level: int = 6) -> None:
-        """`level` is from 1, the fastest, to 9, the smallest."""
+        """`level` is from 1 (fastest) to 9 (smallest). Raises `ValueError` for other values."""
         if above < 0 or not 1 <= level <= 9:
             raise ValueError(f"Zlib(above={above}, level={level}): 0 or more; 1 to 9")
         self.above, self.level = above, level
 
     def encode(self, body: bytes) -> bytes | None:
-        """The compressed body."""
+        """The compressed body; None if it is too short, or would not become shorter."""
         if len(body) <= self.above:
             return None
         found = zlib.compress(body, self.level)
         return found if len(found) < len(body) else None
 
     def decode(self, body: bytes, most: int) -> bytes:
-        """The body. Raises `ValueError` for one that is damaged or too long."""
+        """The body. Raises `ValueError` if it is damaged or longer than `most` bytes."""
         decompressor = zlib.decompressobj()
         try:
             found = decompressor.decompress(body, most + 1)
@@ -92,7 +92,8 @@ class Zlib(Codec):
 
 
 class Store(Protocol):
-    """Keeps large bodies outside of the nodes. Its methods may wait; threads call them."""
+    """Keeps large bodies outside of the nodes. Its methods may block; they are called in
+    threads."""
 
     def put(self, key: str, body: bytes) -> object:
         """Keep this body under a new key, for longer than the `ttl` of the job."""
@@ -103,13 +104,14 @@ class Store(Protocol):
         ...
 
     def delete(self, key: str) -> object:
-        """Delete the body, if it is there."""
+        """Delete the body, if it exists."""
         ...
 
 
 class ClaimCheck(Codec):
-    """Keeps bodies of more than `above` bytes in a store; the job has the key. With `results` large
-    results, too: nobody deletes these, so let the store expire them, after `result_ttl`."""
+    """Keeps bodies of more than `above` bytes in a store; the job contains only the key. With
+    `results`, it keeps large results, too. These are never deleted, so let the store expire them
+    after `result_ttl`."""
 
     name = "claim"
     blocks = True
@@ -119,7 +121,7 @@ class ClaimCheck(Codec):
         self.store, self.above, self.encodes_results = store, above, results
 
     def encode(self, body: bytes) -> bytes | None:
-        """The key of the body, which is in the store now."""
+        """The key under which the body was put into the store; None for a small body."""
         if len(body) <= self.above:
             return None
         key = runtime().new_key()
@@ -127,7 +129,8 @@ class ClaimCheck(Codec):
         return key.encode()
 
     def decode(self, body: bytes, most: int) -> bytes:
-        """The body. Raises `ValueError` if the store has it no more, or if it is too long."""
+        """The body. Raises `ValueError` if the store no longer has it, or if it is longer than
+        `most` bytes."""
         key = self._key(body)
         try:
             found = self.store.get(key)
@@ -140,7 +143,7 @@ class ClaimCheck(Codec):
         return found
 
     def forget(self, body: bytes) -> None:
-        """Delete the body."""
+        """Delete the body from the store."""
         self.store.delete(self._key(body))
 
     def _key(self, body: bytes) -> str:
@@ -166,7 +169,7 @@ class Codecs:
     written: Sequence[Codec] = ()
     """Applied to new bodies, in this order."""
     known: Mapping[str, Codec] = attrs.field(factory=dict)
-    """By name: those that can be read."""
+    """The codecs that can decode, by name."""
     max_body: int = MAX_BODY
     max_decoded: int = MAX_DECODED
 
@@ -174,7 +177,7 @@ class Codecs:
     def of(
         cls, written: Codec | Sequence[Codec], read: Sequence[Codec], max_body: int, most: int
     ) -> "Codecs":
-        """Those of an app. Raises `ValueError`."""
+        """The codecs of an app, from its options. Raises `ValueError` for invalid ones."""
         if not isinstance(written, Codec | Sequence) or not isinstance(read, Sequence):
             raise ValueError("codec= is a codec or a list of codecs, decodes= a list")
         chosen = (written,) if isinstance(written, Codec) else tuple(written)
@@ -191,30 +194,30 @@ class Codecs:
 
     @property
     def longest(self) -> int:
-        """Bytes of an envelope at most."""
+        """The maximum size of a decoded envelope, in bytes."""
         return max(self.max_decoded, self.max_body) if self.known else self.max_body
 
     @property
     def blocks(self) -> bool:
-        """Does any of those that are written wait?"""
+        """Does any codec for new bodies block?"""
         return any(each.blocks for each in self.written)
 
     @property
     def keeps(self) -> bool:
-        """Does any of those that are read keep anything?"""
+        """Does any codec keep something that is to be deleted?"""
         return any(each.keeps for each in self.known.values())
 
     @property
     def of_results(self) -> Sequence[Codec]:
-        """Those by which results are encoded."""
+        """The codecs that encode results."""
         return [each for each in self.known.values() if _encodes_results(each)]
 
     def waits_for_result(self, names: object) -> bool:
-        """Does any codec wait by which a result is encoded for a client that reads these?"""
+        """Does any codec block that encodes results for a client which can decode these names?"""
         return any(each.blocks for each in self._usable(names, may_wait=True))
 
     def encode(self, task: str, key: str | None, body: bytes) -> bytes:
-        """The body as it is added. Raises `TooLargeError`, and what a codec raises."""
+        """The encoded body of a job. Raises `TooLargeError`, and errors of the codecs."""
         found = encoded(self.written, task, key, body)
         if len(found) > self.max_body:
             raise TooLargeError(
@@ -224,15 +227,15 @@ class Codecs:
         return found
 
     def encode_checkpoint(self, task: str, key: str | None, body: bytes) -> bytes:
-        """The body of a checkpoint as it is added. No codec keeps anything for it: nobody would
-        delete that. Raises what a codec raises."""
+        """The encoded body of a checkpoint. Codecs that `keep` something are skipped, because
+        nothing would delete it. Raises errors of the codecs."""
         return encoded([each for each in self.written if not each.keeps], task, key, body)
 
     def encode_result(
         self, names: object, key: str, body: bytes, *, may_wait: bool = False
     ) -> bytes:
-        """The body of a result for a client that can read codecs of these names; by codecs that
-        wait only if this may."""
+        """The encoded body of a result, for a client that can decode these codecs. With `may_wait`,
+        codecs that block are used, too."""
         usable = self._usable(names, may_wait=may_wait)
         return encoded(usable, "", key, body) if usable else body
 
@@ -243,8 +246,7 @@ class Codecs:
         return known if may_wait else [each for each in known if not each.blocks]
 
     def decode(self, coded: codec.Coded) -> bytes:
-        """The body before it was encoded. Raises `BadBodyError`, `NewerBodyError`, and what a codec
-        raises."""
+        """The decoded body. Raises `BadBodyError`, `NewerBodyError`, and errors of the codecs."""
         self.check(coded)
         body = bytes(coded.body)
         for name in reversed(coded.codecs):
@@ -255,12 +257,13 @@ class Codecs:
         return body
 
     def decoded(self, body: bytes) -> bytes:
-        """The same of a body that may not be encoded."""
+        """The decoded body, or the body itself if it is not encoded."""
         coded = as_coded(body)
         return body if coded is None else self.decode(coded)
 
     def check(self, coded: codec.Coded) -> None:
-        """Raises `NewerBodyError` for a codec that the app does not have."""
+        """Raise `NewerBodyError` for a codec that the app lacks, and `BadBodyError` for too many or
+        none."""
         if not 0 < len(coded.codecs) <= _MOST_CODECS:
             raise BadBodyError(f"unreadable: the body names {counted(len(coded.codecs), 'codec')}")
         for name in coded.codecs:
@@ -268,11 +271,12 @@ class Codecs:
                 raise NewerBodyError(f"codec {name:.100} is not known: name it in App(codec=…)")
 
     def waits(self, coded: codec.Coded) -> bool:
-        """Does any of its codecs wait?"""
+        """Does any of its codecs block?"""
         return any(name in self.known and self.known[name].blocks for name in coded.codecs)
 
     def forget(self, coded: codec.Coded) -> None:
-        """Its job has ended for good. Raises what a codec raises."""
+        """Delete what codecs kept for this body: its job has ended for good. Raises errors of the
+        codecs."""
         body = bytes(coded.body)
         for place in range(len(coded.codecs) - 1, -1, -1):
             each = self.known[coded.codecs[place]]
@@ -287,7 +291,7 @@ def _encodes_results(each: Codec) -> bool:
 
 
 def encoded(codecs: Sequence[Codec], task: str, key: str | None, body: bytes) -> bytes:
-    """The body with these codecs applied. Raises what a codec raises."""
+    """The body with these codecs applied. Raises errors of the codecs."""
     names, found = [], body
     for each in codecs:
         changed = each.encode(found)

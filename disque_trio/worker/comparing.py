@@ -1,5 +1,5 @@
-"""Does a value arrive as it was sent? Compared when a job is added, so that a handler never gets
-something else without an error."""
+"""Compares a value with the value that a handler would receive, when a job is added. So no handler
+receives a changed value without an error."""
 
 import datetime
 import math
@@ -15,11 +15,13 @@ _BUILTINS = (str, bytes, bytearray, int, float, list, tuple, dict, set, frozense
 def difference(
     sent: Any, arrives: Any, converts: codec.Form | None = None, path: str = ""
 ) -> str | None:
-    """What is different, and where; None if nothing is. Values are equal by `==`, NaN is NaN, times
-    are those of the same instant, and objects without `==` are compared field by field.
+    """The first difference and its path; None if there is none. Values are equal by `==`; NaN
+    equals NaN; times are equal if they are the same instant; objects without `==` are compared
+    field by field.
 
-    `converts` is given if the annotation says all of the type. Then a value of another type may
-    have been converted to it without a loss, in this form, such as a text to a date."""
+    `converts` is the form of the body, if the annotation describes the type completely. Then a
+    value of another type may be converted without loss, such as text to a date.
+    """
     if is_equal(sent, arrives) or _is_nan(sent, arrives) or _is_same_instant(sent, arrives):
         return None
     for kind in (list, tuple):
@@ -71,7 +73,7 @@ def _of_fields(
 
 
 def is_equal(sent: Any, arrives: Any) -> bool:
-    """Are they, by `==`, which may raise?"""
+    """Are they equal by `==`? False if that raises."""
     try:
         return bool(sent == arrives)
     except Exception:  # code of users
@@ -90,7 +92,8 @@ def _is_nan(sent: Any, arrives: Any) -> bool:
 
 
 def _is_same_instant(sent: Any, arrives: Any) -> bool:
-    """Where clocks are set back, `==` of times in different zones is always False (PEP 495)."""
+    """Compare two times as instants: where clocks are set back, `==` of times in different zones is
+    always False (PEP 495)."""
     if not (isinstance(sent, datetime.datetime) and isinstance(arrives, datetime.datetime)):
         return False
     if sent.tzinfo is None or arrives.tzinfo is None:

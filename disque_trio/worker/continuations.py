@@ -1,7 +1,7 @@
-"""What a worker adds before it acknowledges a job: the next step of its chain, or its result and
-its token in a batch.
+"""Adds what follows a job before the worker acknowledges it: the next step of its chain, or its
+result and its token in a batch.
 
-A worker that dies in between leaves a duplicate, never a hole (decision 80).
+If the worker dies in between, they are added twice, but never lost (decision 80).
 """
 
 import itertools
@@ -37,11 +37,12 @@ from disque_trio.worker.requests import EnqueueUnknownError
 from disque_trio.worker.tokens import State
 
 PATIENCE_S: Final = 60.0
-"""How long nodes may take no job before an attempt whose handler has returned counts as failed."""
+"""How long nodes may reject these jobs before the attempt fails, although its handler has
+returned."""
 TELL_S: Final = 5.0
-"""How long a client that waits may take to be told of a failure."""
+"""How long reporting a failure to a waiting client may take."""
 _SPARE_S: Final = 10.0
-"""Of that for the last try."""
+"""The part of `PATIENCE_S` for the last try."""
 _PAUSES_S: Final = (0.1, 0.5, 1.0, 2.0, 5.0)
 PASSING: Final = (
     EnqueueUnknownError,
@@ -58,9 +59,9 @@ _LONGEST_TRACEBACK: Final = 8192
 
 
 async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> records.Done:
-    """The handler has returned this. While no node takes what was promised, this tries again, for a
-    minute, or until the worker stops: the lease is renewed, and the handler need not run again.
-    Returns the outcome, with the result that nodes are to keep. Raises `DisqueError`."""
+    """The handler has returned `value`: add what follows. If no node accepts it, try again for a
+    minute, or until the worker stops; the lease is renewed meanwhile, so the handler need not run
+    again. Returns the outcome, with the result that nodes are to keep. Raises `DisqueError`."""
     last = anyio.current_time() + PATIENCE_S - _SPARE_S
     for pause in itertools.chain(_PAUSES_S, itertools.repeat(_PAUSES_S[-1])):
         try:
@@ -69,7 +70,7 @@ async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> records.Done
             if job.stopping or anyio.current_time() + pause > last:
                 _warn(job, "the attempt has failed")
                 raise
-            job.run.limit(PATIENCE_S)  # what its task may take is for the handler
+            job.run.limit(PATIENCE_S)  # the task's `timeout` is for the handler only
             _warn(job, f"trying again for up to {last - anyio.current_time():.0f} s: {error}")
         except DisqueError:
             _warn(job, "the attempt has failed")
@@ -107,7 +108,8 @@ async def _keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> records.Don
 async def _with_result(
     enqueuer: Enqueuer, job: Job[Any], result: codec.Result, least_s: int = 0
 ) -> records.Done:
-    """The outcome of a job that is done, with what nodes keep of it, if its producer wants that."""
+    """The outcome of a job that is done, with the result for nodes to keep if its producer asked
+    for one."""
     keep_s = replies.kept_s(job.headers)
     if not keep_s:
         return DONE
@@ -117,8 +119,8 @@ async def _with_result(
 
 
 async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> records.Outcome:
-    """The job has ended for good, and its handler has not returned: tell those who wait. This may
-    take `TELL_S`. Returns its outcome, for nodes. Never raises."""
+    """The job has ended for good without a return value: report that to waiting clients and to its
+    batch. This takes at most `TELL_S`. Returns the outcome of the job, for nodes. Never raises."""
     try:
         with anyio.move_on_after(TELL_S, shield=job.run.why is Reason.TOO_LONG) as scope:
             await _report_end(enqueuer, job, end)
@@ -126,7 +128,7 @@ async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> records.Outcome:
             _warn_unreported(job, f"no node has taken it within {TELL_S:.0f} s")
     except BaseException as error:  # an encoder of users, or a cancellation: the job is over
         _warn_unreported(job, describe(error))
-    if isinstance(end.outcome, records.Done):  # dead jobs are kept as such
+    if isinstance(end.outcome, records.Done):  # nodes keep dead jobs themselves
         try:
             return await _with_result(enqueuer, job, _failure(job, end.error))
         except Exception as error:
@@ -148,7 +150,7 @@ def _warn_unreported(job: Job[Any], why: str) -> None:
 
 
 async def report_progress(enqueuer: Enqueuer, job: Job[Any], percent: float, text: str) -> None:
-    """The handler is so far."""
+    """Report progress to a waiting client. Errors are logged."""
     if replies.is_awaited(job.headers):
         try:
             progress = codec.Result(_key(job), progress=(percent, escaped(text[:_LONGEST_TEXT])))
@@ -160,7 +162,7 @@ async def report_progress(enqueuer: Enqueuer, job: Job[Any], percent: float, tex
 def _result(enqueuer: Enqueuer, job: Job[Any], value: object) -> codec.Result:
     try:
         part = codec.part(value, "json")
-    except Exception as error:  # classes of users may write themselves
+    except Exception as error:  # classes of users may encode themselves
         job.log.warning(
             "it is done, but its result cannot be encoded, so who waits gets an error: %s",
             type_and_text(error),

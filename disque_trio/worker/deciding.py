@@ -1,7 +1,7 @@
-"""How a run has ended, and what becomes of its job: the one place where that is decided.
+"""Decides how a run has ended and what happens to its job; no other module does.
 
-Nothing in here raises. Policies, texts and classes of errors are code of users, and `policies`
-guards each use of them.
+Nothing here raises. Policies, texts and classes of errors are code of users, and `policies` guards
+each use of them.
 """
 
 from collections.abc import Callable
@@ -40,31 +40,32 @@ How = Literal["retried", "snoozed", "released", "dead", "cancelled"]
 
 @attrs.frozen
 class End:
-    """How a run has ended that has not simply returned."""
+    """How a run has ended, unless its handler has simply returned."""
 
     how: How
     outcome: Outcome
     reason: str
-    """For people: what has happened."""
+    """A description of what has happened."""
     error: BaseException
-    """What was raised."""
+    """The error that was raised."""
     is_expected: bool = False
-    """Is no traceback wanted in the log?"""
+    """Is it logged without a traceback?"""
     after: float = 0.0
-    """In how many seconds the job is delivered again."""
+    """The seconds until the job is delivered again."""
     broken: str = ""
-    """What is wrong with the policy, if it did not choose; the default one has chosen then."""
+    """Why the policy failed to choose; the default policy has chosen then. Empty if it did not
+    fail."""
 
     @property
     def is_final(self) -> bool:
-        """Is the job over, and will not run again?"""
+        """Has the job ended for good?"""
         return self.how in ("dead", "cancelled")
 
 
 def is_interrupted(run: Run, error: BaseException) -> bool:
-    """Is this the worker's cancellation of the run, alone or in a group with what its end has made
-    fail? A run whose time limit is over has failed, and so has one that raised a cancellation of
-    its own."""
+    """Is this the worker's cancellation of the run, alone or in a group with errors that it caused?
+    A run that exceeded its time limit has failed, and so has one that raised a cancellation of its
+    own."""
     if run.why is Reason.TOO_LONG or cancellation(error) is None:
         return False
     return run.why is not None or anyio.current_effective_deadline() == -float("inf")
@@ -77,7 +78,7 @@ def cancellation(error: BaseException) -> BaseException | None:
 
 
 def failure(error: BaseException) -> BaseException | None:
-    """An error without the cancellations that are in it; None if it is nothing else."""
+    """The error without the cancellations in it; None if it contains nothing else."""
     kind = anyio.get_cancelled_exc_class()
     if is_of(error, kind):
         return None
@@ -94,7 +95,7 @@ def of_failure(
     error: BaseException,
     draw: Callable[[], float],
 ) -> End:
-    """How a run has ended that has raised this."""
+    """The end of a run that has raised this error."""
     if not _may_say(run, error):
         why = run.why.value if run.why else ""
         return End("released", records.Release(), why, error, is_expected=True)
@@ -129,8 +130,8 @@ def _judged(run: Run, judged: Judged, error: BaseException) -> End:
 
 
 def of_unread(run: Run, error: DisqueError, *, may_wait: bool) -> End:
-    """How a run has ended whose job cannot be run. A newer worker may know what this one does not:
-    the job waits for one."""
+    """The end of a run whose job this worker cannot run. With `may_wait` the job waits for a newer
+    worker that may be able to."""
     wait = unknown_task(run.start.nacks) if may_wait and not words.is_once(run.start.id) else None
     if wait is None or wait > left_s(run):
         return dead(line_of(error), error, is_expected=True)
@@ -138,15 +139,14 @@ def of_unread(run: Run, error: DisqueError, *, may_wait: bool) -> End:
 
 
 def dead(reason: str, error: BaseException, *, is_expected: bool = False, broken: str = "") -> End:
-    """The job is dead."""
+    """An end that makes the job dead."""
     cut = reason.encode(errors="backslashreplace")[:MAX_REASON].decode(errors="ignore").encode()
     outcome = records.Dead(cut, report_of(error))
     return End("dead", outcome, reason, error, is_expected, broken=broken)
 
 
 def last_resort(run: Run, error: BaseException) -> End:
-    """Of a run of which nothing is known but that it has not ended well: what the default policy
-    says, without jitter."""
+    """The end of a run whose end could not be decided: the default policy, without jitter."""
     attempt, reason = run.start.nacks + 1, describe(error)
     if attempt >= DEFAULT.attempts:
         return dead(f"failed {counted(attempt, 'time')}: {reason}", error)
@@ -155,25 +155,26 @@ def last_resort(run: Run, error: BaseException) -> End:
 
 
 def retry_after(seconds: float, error: BaseException | None = None) -> records.Retry:
-    """A failed attempt, and when the next one is."""
+    """The outcome of a failed attempt that is retried after this time."""
     report = b"" if error is None else report_of(error)
     return records.Retry(round(seconds * SECOND), report)
 
 
 def release_after(seconds: float) -> records.Release:
-    """No attempt; it is delivered again then."""
+    """The outcome of a run that does not count as an attempt; the job is redelivered after this
+    time."""
     return records.Release(round(seconds * SECOND))
 
 
 def left_s(run: Run) -> float:
-    """How long the job lives, as its node has told; infinity if it has not."""
+    """The seconds until the job expires; infinity if its node has not reported that."""
     expires = run.start.expires
     return float("inf") if expires == NEVER else expires / SECOND - anyio.current_time()
 
 
 def _may_say(run: Run, error: BaseException) -> bool:
-    """May a node learn of the error? Once the lease is lost only that the job is not needed, for
-    another worker may have it. What a handler raises because the worker stops is no failure."""
+    """May the error be reported to a node? After the lease is lost only a `Cancel` may, because
+    another worker may have the job. Errors of a handler while the worker stops are not failures."""
     if run.why in (None, Reason.TOO_LONG):
         return True
     asked = _ASKED if run.why is Reason.SHUTDOWN else (Cancel,)

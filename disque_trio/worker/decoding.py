@@ -1,4 +1,4 @@
-"""Bodies that codecs have changed, in a worker: decoded, and forgotten when their jobs end."""
+"""Decodes bodies in a worker, and deletes what codecs keep when their jobs end."""
 
 import logging
 from contextlib import AsyncExitStack
@@ -13,22 +13,22 @@ from disque_trio.worker.envelope import as_coded
 from disque_trio.worker.protocol import Run
 
 PATIENCE_S: Final = 60.0
-"""How long a codec may wait for files or for the network. Then the attempt has failed."""
+"""How long a codec may wait for files or the network before the attempt fails."""
 _LOOK_S: Final = 0.5
 _LAST_S: Final = 5.0
-"""How long forgetting may take when the worker ends."""
+"""How long deleting may take when the worker ends."""
 _log: Final = logging.getLogger("disque_trio.worker.codecs")
 
 
 @attrs.define(eq=False)
 class Decoding:
-    """What one worker does with the codecs of its app."""
+    """The codecs of an app in one worker."""
 
     codecs: Codecs
     _ended: list[Run] = attrs.field(init=False, factory=list)
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Until the stack is left, what was kept for jobs that have ended is forgotten."""
+        """Until the stack is left, delete what codecs keep for jobs that have ended."""
         if self.codecs.keeps:
             stack.push_async_callback(self._forget_last)
             tasks = await stack.enter_async_context(anyio.create_task_group())
@@ -36,8 +36,8 @@ class Decoding:
             tasks.start_soon(self._keep_forgetting)
 
     async def decode(self, run: Run) -> None:
-        """Put the decoded body in place of the body of this run, if codecs have changed it. Raises
-        as `Codecs.decode`, and `TimeoutError`."""
+        """Replace the body of this run by the decoded body, if codecs have encoded it. Raises as
+        `Codecs.decode`, and `TimeoutError`."""
         coded = as_coded(run.start.body)
         if coded is None:
             return
@@ -53,8 +53,8 @@ class Decoding:
         run.start, run.coded = attrs.evolve(run.start, body=body), coded
 
     def ended(self, run: Run) -> None:
-        """Its job has ended for good: forget what was kept for it, as soon as a node has confirmed
-        that."""
+        """The job has ended for good: delete what codecs keep for it once a node has confirmed the
+        end."""
         if self.codecs.keeps and run.coded is not None:
             self._ended.append(run)
 
@@ -68,7 +68,7 @@ class Decoding:
             await self._forget()
 
     async def _forget(self) -> None:
-        """What no node has confirmed is kept: the job may run again."""
+        """Skip jobs whose end no node has confirmed: they may run again."""
         confirmed = [run for run in self._ended if not run.node]
         self._ended = [run for run in self._ended if run.node]
         for run in confirmed:

@@ -1,5 +1,5 @@
-"""What was raised, in words, for reasons and logs. Texts and classes of errors are code of users:
-nothing in here raises, whatever they do."""
+"""Describes errors for reasons and logs. Texts and classes of errors are code of users; nothing
+here raises, whatever they do."""
 
 import sys
 import traceback
@@ -17,7 +17,7 @@ Kind = TypeVar("Kind", bound=BaseException)
 LONGEST_TEXT: Final = 500
 """Characters of an error's text in the reason of a dead job."""
 PLACE: Final = "__disque_trio_place__"
-"""The attribute of an error that was raised in another process: where."""
+"""The attribute, on an error from another process, that contains the place where it was raised."""
 _LONGEST_PART: Final = 10_000
 _LONGEST_TRACE: Final = 200_000
 """Characters of a traceback in the log: an error may have any text."""
@@ -27,45 +27,47 @@ _LONGEST_END: Final = 2048
 """Bytes of a report's first two lines, and of the end of its traceback."""
 _FIRST_LINES: Final = 60
 _LAST_LINES: Final = 240
-"""Of a longer traceback the log has these: an error may have any number of causes."""
+"""The first and last lines of a longer traceback that the log contains: an error may have any
+number of causes."""
 _CAUSE: Final = BaseException.__dict__["__cause__"].__get__
 _TRACEBACK: Final = BaseException.__dict__["__traceback__"].__get__
 _QUALNAME: Final = type.__dict__["__qualname__"].__get__
 _LIBRARIES: Final = sys.stdlib_module_names | {"disque_trio"}
 _INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
 _MADE: Final = ("<attrs ", "<frozen ", "<string>")
-"""How names of files begin that are none, beside those of shells and notebooks."""
+"""Prefixes of file names that are not files, besides those of shells and notebooks."""
 _STOPPED: Final = "coroutine raised StopIteration"
 """The text of the `RuntimeError` that Python puts in place of such an error."""
 
 
 def is_of(error: BaseException, kinds: type[Kind] | tuple[type[Kind], ...]) -> TypeGuard[Kind]:
-    """`isinstance` by the class that an error has, not by the one that it tells."""
+    """`isinstance` by the actual class of an error, ignoring `__class__`."""
     return issubclass(type(error), kinds)
 
 
 def meant(error: BaseException) -> BaseException:
-    """The error that a handler has raised: no coroutine can pass a `StopIteration` on, so Python
-    puts a `RuntimeError` in its place."""
+    """The error that a handler has raised: Python replaces a `StopIteration` of a coroutine by a
+    `RuntimeError`."""
     if type(error) is RuntimeError and error.args == (_STOPPED,):
         return cause_of(error) or error
     return error
 
 
 def cause_of(error: BaseException) -> BaseException | None:
-    """Its cause, whatever a class of users makes of the attribute."""
+    """The cause of an error, even if its class overrides the attribute."""
     found: BaseException | None = _CAUSE(error)
     return found
 
 
 def traceback_of(error: BaseException) -> TracebackType | None:
-    """The same of where it was raised."""
+    """The traceback of an error, even if its class overrides the attribute."""
     found: TracebackType | None = _TRACEBACK(error)
     return found
 
 
 def leaves(error: BaseException) -> list[BaseException]:
-    """The errors of a group, and of groups in it; or this one. Never raises."""
+    """The errors in a group and its nested groups; or this error, if it is no group. Never
+    raises."""
     try:
         return list(_leaves(error))
     except BaseException:  # a group of a class of users
@@ -81,14 +83,13 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def name_of(kind: type) -> str:
-    """The name of a class, whatever its metaclass makes of it."""
+    """The name of a class, even if its metaclass overrides the attribute."""
     found: str = _QUALNAME(kind)
     return found
 
 
 def text_of(error: BaseException) -> str:
-    """The text of an error, cut to `LONGEST_TEXT`. Never raises: an error may be unable to say
-    what it is."""
+    """The text of an error, cut to `LONGEST_TEXT`. Never raises, even if `__str__` does."""
     try:
         return str.__getitem__(str(error), slice(LONGEST_TEXT))
     except BaseException as broken:  # `__str__` is code of users
@@ -101,12 +102,12 @@ def type_and_text(error: BaseException) -> str:
 
 
 def line_of(error: BaseException) -> str:
-    """The text on one line, with escapes in place of control characters and lone surrogates."""
+    """The text on one line; control characters and lone surrogates are escaped."""
     return printable(text_of(error))
 
 
 def describe(error: BaseException) -> str:
-    """The error in one line: what, and where it was raised. Never raises."""
+    """The error in one line: its class, its text, and where it was raised. Never raises."""
     first, *others = leaves(error)
     text = line_of(first)
     if not is_of(first, (Dead, Retry, Snooze)):
@@ -116,7 +117,7 @@ def describe(error: BaseException) -> str:
 
 
 def trace_of(error: BaseException) -> str:
-    """The error with its traceback, as Python prints it, with long texts and long chains of causes
+    """The error with its traceback, as Python prints it. Long texts and long chains of causes are
     cut. Never raises."""
     try:
         parts = traceback.format_exception(error)
@@ -131,8 +132,8 @@ def trace_of(error: BaseException) -> str:
 
 
 def report_of(error: BaseException) -> bytes:
-    """The error for NACK ERROR, in UTF-8: a line with class and text, one with the place, then the
-    end of the traceback. Never raises."""
+    """The error for NACK ERROR, in UTF-8: a line with class and text, a line with the place, and
+    the end of the traceback. Never raises."""
     first = leaves(error)[0]
     head = f"{printable(name_of(type(first)))}: {line_of(first)}".removesuffix(": ")
     lines = _start(head, _LONGEST_HEAD), _start(printable(place_of(first)), _LONGEST_PLACE)
@@ -145,7 +146,7 @@ def _start(text: str, most: int) -> str:
 
 
 def _plain_trace(error: BaseException) -> str:
-    """Where it was raised; empty if that cannot be shown, too."""
+    """The traceback alone; empty if it cannot be shown either."""
     try:
         found = "".join(traceback.format_tb(traceback_of(error), limit=-_FIRST_LINES))
     except BaseException:
@@ -158,13 +159,14 @@ def _cut(part: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text that is UTF-8: lone surrogates are escapes."""
+    """The text with lone surrogates escaped, so that it can be encoded in UTF-8."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def place_of(error: BaseException) -> str:
-    """Where an error was raised: the innermost line of the user's code, or of any if there is none,
-    without its text, because reading that may fail. Empty if it was not raised."""
+    """Where an error was raised: the innermost line of the user's code, or of any code if there is
+    none. It omits the text of the line, because reading that may fail. Empty if the error was not
+    raised."""
     try:
         place = vars(error).get(PLACE)
         if isinstance(place, str):
@@ -190,7 +192,7 @@ def _lines(trace: TracebackType | None) -> Iterator[tuple[FrameType, int | None]
 
 
 def _is_own(frame: FrameType) -> bool:
-    """Is it code of users: no library, and nothing that a library has made?"""
+    """Is it code of users, and not of a library or generated by one?"""
     module, file = str(frame.f_globals.get("__name__", "")), frame.f_code.co_filename
     top = module.partition(".")[0]
     return not (

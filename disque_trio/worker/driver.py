@@ -1,7 +1,7 @@
 """Drives the engine with anyio, on Trio and on asyncio: connections, slots, time.
 
 A turn passes events to the engine and carries out its `Outbox`, in order, without waiting.
-Connections and slots take turns themselves; a timer takes those that are due without an event.
+Connections and slots start turns themselves; a timer starts those that are due without an event.
 """
 
 import math
@@ -45,11 +45,11 @@ from disque_trio.worker.times import RunTimes
 from disque_trio.worker.workerlog import log
 
 STUCK_S: Final = 10.0
-"""A handler that has not ended this long after it was cancelled is stuck."""
+"""A handler is stuck if it has not ended this long after it was cancelled."""
 LOOK_S: Final = 1.0
 """How often the driver looks for stuck handlers."""
 GRACE_S: Final = 0.5
-"""How long handlers may take to end when the worker has ended."""
+"""How long handlers may take to end after the worker has ended."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -57,32 +57,32 @@ class Worker:
     """A worker. `run` runs it; the other methods control it, in the same event loop."""
 
     settings: Settings
-    """`nodes` are the names of addresses of the cluster."""
+    """The settings of the engine. Its `nodes` must be addresses of the cluster."""
     handler: Handler
     cluster: Cluster
     connect: Connect = streams.connect
     recorder: Recorder | None = None
     """Records the requests and replies of the worker (docs/histories.md)."""
     discover: bool | None = None
-    """Use the nodes that these know, too? None is yes, except with TLS."""
+    """Use nodes that other nodes report, too? None is yes, except with TLS."""
     max_stuck: int = 4
-    """With more stuck handlers than this, the worker stops, and must be restarted."""
+    """If more handlers than this are stuck, the worker stops, and must be restarted."""
     name: str = ""
     """The name of its connections in CLIENT LIST, without spaces."""
     app: str = ""
     """The app whose jobs it runs, for display."""
     max_jobs: int = 0
-    """The number of jobs after which it stops, and must be restarted; 0 is no limit."""
+    """The number of jobs after which the worker stops, and must be restarted; 0 is no limit."""
     waking: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint_if_cancelled
-    """Awaited before each turn of the timer: a simulated process that is stopped waits there."""
+    """Awaited before each turn of the timer: a suspended process of a simulation waits there."""
     leave: Callable[[int], object] | None = None
-    """Called with the status if handlers still run when the worker has ended: the process must exit
-    now. None waits for them."""
+    """Called with the exit status if handlers still run after the worker has ended: the process
+    must exit. If None, the worker waits for them."""
     status: int = attrs.field(init=False, default=CLEAN)
     """The exit status of the process, after `run`."""
     _engine: Engine | None = attrs.field(init=False, default=None)
     _orders: list[Callable[[Engine, Micros], None]] = attrs.field(init=False, factory=list)
-    """Orders from before it ran."""
+    """Orders given before `run`."""
     _nodes: Nodes = attrs.field(init=False)
     _addresses: dict[str, Address] = attrs.field(init=False)
     _links: dict[int, Link] = attrs.field(init=False, factory=dict)
@@ -92,7 +92,7 @@ class Worker:
     _stats: DriverStats = attrs.field(init=False)
     _stuck: int = attrs.field(init=False, default=0)
     _refusals: dict[str, str] = attrs.field(init=False, factory=dict)
-    """By node: why it refuses this worker."""
+    """By node: why it rejects this worker."""
     _down: dict[str, str] = attrs.field(init=False, factory=dict)
     """By node: why it does not answer."""
     _timer: anyio.CancelScope = attrs.field(init=False)
@@ -123,18 +123,18 @@ class Worker:
 
     @property
     def times(self) -> RunTimes:
-        """How long its jobs ran."""
+        """The run times of its jobs."""
         return self._stats.times
 
     # Orders.
 
     def stop(self) -> None:
-        """Take no more jobs, and end when the running ones have ended. A second call cancels
-        them."""
+        """Stop gracefully: take no more jobs, and end when the running ones have ended. A second
+        call cancels them."""
         self._order(Engine.stop)
 
     def drain(self) -> None:
-        """`stop`, unless the worker stops already."""
+        """As `stop`, unless the worker is already stopping."""
         if not self.is_stopping and Engine.stop not in self._orders:
             self.stop()
 
@@ -157,24 +157,25 @@ class Worker:
 
     @property
     def is_stopping(self) -> bool:
-        """Does the worker stop?"""
+        """Is the worker stopping?"""
         running = (Phase.RUNNING, Phase.QUIET)
         return self._engine is not None and self._engine.state.phase not in running
 
     @property
     def slots(self) -> int:
-        """How many jobs may run at once."""
+        """The number of jobs that may run at the same time."""
         return self.settings.concurrency
 
     def lease_end(self, id: bytes) -> float:
-        """When the job's lease ends, by `anyio.current_time`."""
+        """When the job's lease ends, on the clock of `anyio.current_time`; -infinity if the lease
+        is lost."""
         job = None if self._engine is None else self._engine.state.jobs.get(id)
         if job is None or job.lost is not None:
             return -math.inf
         return math.inf if job.end == NEVER else job.end / SECOND
 
     def node_of(self, id: bytes) -> str:
-        """The node that delivered the job."""
+        """The node that delivered the job; empty if the job has ended."""
         job = None if self._engine is None else self._engine.state.jobs.get(id)
         return "" if job is None else job.node
 
@@ -184,12 +185,12 @@ class Worker:
         return any(feature in (node.announced or ()) for node in nodes)
 
     def has_slot_for(self, queue: bytes) -> bool:
-        """Could another job of this queue begin now?"""
+        """Could another job of this queue start now?"""
         return self._engine is not None and fetching.has_slot_for(self._engine.state, queue)
 
     def limit(self, id: bytes, seconds: float) -> float:
-        """Cancel the handler of the job after this time; infinity is never. Returns the time of
-        that."""
+        """Cancel the handler of the job after this time; infinity is never. Returns the time of the
+        cancellation."""
         if self._engine is not None:
             self._engine.limit(_now(), id, int(min(seconds * SECOND, NEVER)))
             self._arm(self._engine)
@@ -198,7 +199,7 @@ class Worker:
     # Running.
 
     async def run(self, *, task_status: TaskStatus["Worker"] = anyio.TASK_STATUS_IGNORED) -> int:
-        """Run jobs until the order to stop. Returns the exit status.
+        """Run jobs until the worker is stopped. Returns the exit status.
 
         If cancelled, it ends immediately, like a killed process: leases expire.
         """
@@ -252,7 +253,7 @@ class Worker:
                 engine.finished_all(_now(), ended)
                 ended.clear()
             self._carry_out(engine)
-            if not ended:  # jobs that were cancelled before they began
+            if not ended:  # jobs that were cancelled before they started
                 return
 
     def _count(self, ended: int, engine: Engine) -> None:
@@ -299,7 +300,7 @@ class Worker:
 
     async def _keep_time(self, engine: Engine) -> None:
         while True:
-            await self.waking()  # if it is cancelled, nothing can be connected
+            await self.waking()  # if it is cancelled, the worker cannot connect
             self._armed = math.inf
             engine.tick(_now())
             self.turn()
@@ -344,7 +345,7 @@ class Worker:
         self.turn()
 
     def refused(self, link: Link, error: str) -> None:
-        """The node refuses this worker. If all nodes do, the worker ends."""
+        """The node rejects this worker. If all nodes do, the worker ends."""
         engine = self._engine
         assert engine is not None
         if link.node not in self._refusals:
@@ -371,7 +372,7 @@ class Worker:
         return self.settings.concurrency + self._stuck
 
     def failed(self, start: Start, error: BaseException) -> None:
-        """A handler has raised an error, which is a bug."""
+        """A handler has raised an error, which is a bug of this library."""
         workerlog.failed(start, error)
 
     def interrupted(self, run: Run) -> None:
@@ -421,6 +422,6 @@ async def work(
     cluster: Cluster,
     task_status: TaskStatus[Worker] = anyio.TASK_STATUS_IGNORED,
 ) -> int:
-    """Run jobs until the order to stop. Returns the exit status (`Worker`)."""
+    """Run jobs until the worker is stopped. Returns the exit status (`Worker`)."""
     worker = Worker(settings=settings, handler=handler, cluster=cluster)
     return await worker.run(task_status=task_status)

@@ -1,7 +1,7 @@
-"""How jobs have ended, asked of the nodes, for ends that no worker reports (decision 106).
+"""Asks nodes how jobs have ended, for ends that no worker reports (decision 106).
 
-An operator may cancel a job, its life or its LIMIT may end, or the job with its key may be another
-one.
+An operator may have cancelled the job, its TTL or LIMIT may have ended, or the key may belong to
+another job.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -20,34 +20,34 @@ from disque_trio.client.refusals import UnknownJobError
 from disque_trio.worker.options import Place
 
 PATIENCE_S: Final = 2.0
-"""How long one node is waited for."""
+"""How long to wait for one node."""
 SETTLED_S: Final = 65
-"""So long after a node has started no copy of what it had is queued for that any more, of the jobs
+"""The time after a node's start within which it enqueues replicas from before the start, for jobs
 of this library that report something (their RETRY is a minute)."""
 _KEEPS_IDS: Final = "release-delay"
-"""With it a snoozed job keeps its id, so a job that is gone has ended."""
+"""The feature with which a snoozed job keeps its id, so that a job which is gone has ended."""
 _AT_ONCE: Final = "waitjob-nohang"
 Item = TypeVar("Item")
 
 Ended = Literal["acked", "dead", "expired", "gone"]
-"""How a job has ended: `gone` is one that no node knows any more, after one of the others."""
+"""How a job has ended. `gone`: no node has it any more, after one of the other ends."""
 _End = Ended | Literal["lives"] | None
-"""What a node says; None if that settles nothing."""
+"""The answer of a node; None if it is inconclusive."""
 
 
 @attrs.define(eq=False)
 class Watched:
-    """A job, and the steps that follow it."""
+    """A job, and the later steps of its chain."""
 
     id: str
     steps: Sequence[Place] = ()
-    """Those that are still to come."""
+    """The steps that have not been found yet."""
     end: Ended | None = None
 
 
 async def look(client: "clients.Client", watched: Iterable[Watched]) -> None:
-    """Ask once, and note the ends. A job has ended if a node says so, or if all nodes answer and
-    none knows it: with a silent node the question stays open."""
+    """Ask nodes once, and record the ends. A job has ended if a node says so, or if all nodes
+    answer and none has it. If a node does not answer, the end remains unknown."""
     asked = [each for each in watched if each.end is None]
     nodes = client.nodes.order(anyio.current_time())
     if not asked or not nodes:
@@ -72,7 +72,7 @@ async def look(client: "clients.Client", watched: Iterable[Watched]) -> None:
 async def at_all(
     nodes: Sequence[Address], ask: Callable[[Address], Awaitable[Item]]
 ) -> list[Item | None]:
-    """What each node answers, in their order; None for one that does not answer."""
+    """The answer of each node, in their order; None for a node that does not answer."""
     answers: list[Item | None] = [None] * len(nodes)
 
     async def one(place: int, node: Address) -> None:
@@ -90,29 +90,29 @@ async def at_all(
 
 @attrs.frozen
 class Found:
-    """The jobs of a queue that all nodes have."""
+    """The number of jobs in a queue, on all nodes."""
 
     count: int
-    """Without those of `peeked`."""
+    """Excludes the jobs in `peeked`."""
     up_s: float
-    """How long each node has run at least."""
+    """The shortest uptime of a node, in seconds."""
     refused_at: float
-    """When a node has last refused a job for want of other nodes, in Unix seconds; 0 if never."""
+    """When a node last rejected a job for lack of other nodes, in Unix seconds; 0 if never."""
     peeked: Sequence[Job] = ()
 
     def is_sure(self, age: float) -> bool:
-        """Is there no other job of the queue that was added in the last `age` seconds? A copy that
-        a node had before it started anew may be queued by another node soon."""
+        """Is the count complete for jobs added in the last `age` seconds? A node that has just
+        started may still enqueue a replica that it had before."""
         return self.up_s >= min(age, SETTLED_S)
 
 
 async def jobs_in(client: "clients.Client", queue: str, peek: int = 0) -> Found | None:
-    """The jobs of a queue: queued, delivered and not acknowledged, or delayed. Of each node so many
-    queued ones are peeked at. None if a node does not answer."""
+    """The jobs of a queue: enqueued, leased, or delayed. On each node, up to `peek` enqueued ones
+    are peeked at. None if a node does not answer."""
 
     async def ask(node: Address) -> Found | None:
         asked: list[Command[Any]] = [
-            *([commands.qpeek(queue, peek)] if peek else ()),  # first: what comes then is counted
+            *([commands.qpeek(queue, peek)] if peek else ()),  # first, so later jobs are counted
             commands.qstat(queue),
             commands.info("server"),
             commands.info("stats"),
@@ -138,7 +138,7 @@ async def jobs_in(client: "clients.Client", queue: str, peek: int = 0) -> Found 
 
 
 def _uptime(facts: Mapping[str, str]) -> float:
-    """How long a node has run, in seconds, by its INFO."""
+    """The uptime of a node in seconds, from its INFO."""
     whole = facts.get("uptime_in_seconds", "0")
     return int(facts.get("uptime_in_milliseconds", f"{whole}000")) / 1000
 
@@ -155,7 +155,7 @@ async def _ends(client: "clients.Client", node: Address, ids: Sequence[str]) -> 
     with anyio.move_on_after(PATIENCE_S):
         try:
             if not client.nodes.features(node):
-                await client.ask(node, [commands.ping()])  # the connection tells what it knows
+                await client.ask(node, [commands.ping()])  # connecting reports the node's features
             if _AT_ONCE not in client.nodes.features(node):
                 return nothing
             answers = await client.ask(node, [commands.waitjob(id, timeout=0) for id in ids])
@@ -180,7 +180,7 @@ def _end_of(answer: object, *, keeps_ids: bool) -> _End:
 
 
 def _verdict(ends: Sequence[_End]) -> Ended | None:
-    for end in ("acked", "expired"):  # these are for good, whatever a node has not heard
+    for end in ("acked", "expired"):  # these are final, whatever other nodes report
         if end in ends:
             return end
     if "lives" in ends:
@@ -193,7 +193,7 @@ def _verdict(ends: Sequence[_End]) -> Ended | None:
 async def _follow(
     client: "clients.Client", nodes: Sequence[Address], watched: Watched, end: Ended
 ) -> None:
-    """The job has ended: is there a next step? It was added before, if at all."""
+    """The job has ended: follow its chain. If there is a next step, it was added before."""
     while watched.steps:
         (queue, key), *others = watched.steps
 

@@ -62,7 +62,8 @@ _DEFAULTS: Final = attrs.asdict(Options())
 
 @attrs.frozen
 class Call(Generic[R_co]):
-    """A task with its arguments, to be added."""
+    """A task with its arguments, to be added as a job (`Task.call`). Calls are combined into chains
+    by `|`."""
 
     definition: Definition
     arguments: Arguments
@@ -70,17 +71,17 @@ class Call(Generic[R_co]):
     kwargs: Mapping[str, Any]
     enqueuer: "Enqueuer" = attrs.field(repr=False)
     changes: Mapping[str, Any] = attrs.field(factory=dict)
-    """Options that differ from the task's."""
+    """Options that differ from those of the task."""
     then: tuple["Call[Any]", ...] = ()
-    """The next steps, if it begins a chain."""
+    """The later steps of the chain."""
     is_open: bool = False
-    """The first argument is what the step before it returns."""
+    """Is the first argument the return value of the previous step?"""
     headers: Mapping[str, Any] = attrs.field(factory=dict)
-    """Those of this library."""
+    """Headers that this library sets."""
 
     @property
     def name(self) -> str:
-        """That of the task."""
+        """The name of the task."""
         return self.definition.name
 
     @overload
@@ -88,8 +89,9 @@ class Call(Generic[R_co]):
     @overload
     def __or__(self, following: "Call[S]") -> "Call[S]": ...
     def __or__(self, following: Any) -> Any:
-        """Make a chain: when this call is done, the other one is added. An open call takes what
-        this one returns, which type checkers check."""
+        """Make a chain: `following` is added when this call is done. If `following` is a `partial`
+        call, its first argument is the return value of this call; type checkers check its type.
+        Raises `ValueError` if a later step has headers of its own."""
         check_call(following)
         one = attrs.evolve(following, then=())
         if one.definition.options.headers:
@@ -100,7 +102,8 @@ class Call(Generic[R_co]):
         return attrs.evolve(self, then=(*self.then, one, *following.then))
 
     def options(self) -> Options:
-        """Those of its job, with the group that its arguments have. Raises `ValueError`."""
+        """The options of its job, with the group that its arguments determine. Raises
+        `ValueError`."""
         options = self.definition.options
         if options.group is None or isinstance(options.group, str):
             return options
@@ -116,13 +119,13 @@ class Call(Generic[R_co]):
             raise ValueError(f"{self.name}: its function has returned {error}") from error
 
     async def enqueue(self) -> Enqueued[R_co]:
-        """Add the job. For a chain this adds the first step; the result is that of the last one.
+        """Add the job. For a chain this adds the first step; the result is that of the last step.
         Raises as `Task.enqueue`."""
         return await self.enqueuer.add(self.enqueuer.request(self))
 
     def step(self, form: Form) -> codec.Step:
-        """What a chain says of it. Raises `NotEncodableError`, and `ValueError` for options that
-        cannot be carried along."""
+        """The call as a step of a chain. Raises `NotEncodableError`, and `ValueError` for options
+        that a later step cannot have."""
         options, name = self.options(), self.definition.name
         if options.at is not None or options.unique:
             raise ValueError(
@@ -141,7 +144,7 @@ class Call(Generic[R_co]):
 
 
 def check_call(value: object) -> None:
-    """Raises `ValueError` for what is no `Call`."""
+    """Raise `ValueError` if it is no `Call`."""
     if not isinstance(value, Call):
         raise ValueError(f"{shown(value)} is no call: write task.call(…)")
 
@@ -149,34 +152,34 @@ def check_call(value: object) -> None:
 if TYPE_CHECKING:
 
     class OpenCall(Generic[P, R_co]):
-        """A call that lacks its first argument, which the step before it returns
-        (`Task.partial`). `P` are all arguments of the task."""
+        """A call whose first argument is the return value of the previous step (`Task.partial`).
+        `P` are all parameters of the task."""
 
         @overload
         def __or__(self: "OpenCall[P, A]", following: "After[A, S]") -> "OpenCall[P, S]": ...
         @overload
         def __or__(self, following: "Call[S]") -> "OpenCall[P, S]": ...
         def __or__(self, following: Any) -> Any:
-            """Make a chain of what follows (`Call`)."""
+            """Make a chain (`Call`)."""
 
         @property
         def takes(self) -> Callable[P, R_co]:
-            """For type checkers: they compare parameters of functions, but not those of classes,
-            by what may be given."""
+            """For type checkers: they compare the parameters of functions by assignability, but not
+            those of classes."""
 
     class After(Protocol[A_contra, S_co]):
-        """An open call whose first argument may be an `A_contra`."""
+        """A partial call whose first argument may be an `A_contra`."""
 
         @property
         def takes(self) -> Callable[Concatenate[A_contra, ...], S_co]:
             """As of `OpenCall`."""
 
 else:
-    OpenCall = Call  # one kind of step when it runs
+    OpenCall = Call  # at run time there is one class of steps
 
 
 def step_options(options: Options, more: Sequence[str] = ()) -> dict[str, Any]:
-    """Those of a job that is added later, and more of them, without the defaults."""
+    """The options of a job that is added later, and the options in `more`, without defaults."""
     values = {each: getattr(options, each) for each in (*OF_STEPS, *more)}
     return {each: value for each, value in values.items() if value != _DEFAULTS[each]}
 
@@ -186,7 +189,7 @@ Read = Callable[[codec.Part], R_co]
 
 @attrs.define(eq=False, repr=False)
 class Enqueuer:
-    """Adds the jobs of an app's tasks, by clients of event loops and of threads."""
+    """Adds the jobs of an app's tasks, with one client per event loop and per thread."""
 
     url: str | Cluster
     form: Form
@@ -194,7 +197,7 @@ class Enqueuer:
     app: Any = None
     """The app of the tasks."""
     copies: Copies = NO_COPIES
-    """How many replicas a job of an unknown task has."""
+    """The replicas and confirmations of jobs whose task is unknown."""
     hooks: Hooks = attrs.Factory(Hooks)
     codecs: Codecs = attrs.Factory(lambda self: Codecs(max_body=self.max_body), takes_self=True)
     opened: OpenedApp = attrs.field(
@@ -204,26 +207,26 @@ class Enqueuer:
 
     @property
     def longest(self) -> int:
-        """Bytes of an envelope at most, before codecs change it."""
+        """The maximum size of an envelope in bytes, before codecs encode it."""
         return self.codecs.longest if self.codecs.written else self.max_body
 
     def queue_of_looks(self, queue: str) -> str:
-        """Where the coordinators and collectors wait that a worker of this queue runs."""
+        """The queue of the coordinators and collectors that a worker of this queue runs."""
         return queue if self.app is None else queue_of_looks(queue, self.app.limits)
 
     # Clients.
 
     async def open(self) -> None:
-        """Have a client, in this event loop, until `close` was called as often."""
+        """Open the client of this event loop. Each call needs a call of `close`."""
         await self.opened.open(self.url)
 
     async def close(self) -> None:
-        """Give it back."""
+        """Undo one `open`. The last `close` closes the client."""
         await self.opened.close()
 
     @property
     def client(self) -> "clients.Client":
-        """The client of the event loop. Raises `NotOpenError`."""
+        """The client of this event loop. Raises `NotOpenError`."""
         return self.opened.get().client
 
     @property
@@ -234,7 +237,7 @@ class Enqueuer:
         if kept is None:
             kept = self._threads.clients = WeakKeyDictionary()
         url, client = kept.get(world, (None, None))
-        if client is None or url != self.url:  # `App.use` has named other nodes since
+        if client is None or url != self.url:  # `App.use` has changed the nodes
             if client is not None:
                 client.close()
             kept[world] = self.url, (client := world.blocking_client(self.url))
@@ -253,7 +256,7 @@ class Enqueuer:
     async def add_requests(
         self, asked: Sequence[Request[R_co] | DisqueError]
     ) -> list[Result[R_co]]:
-        """Add these in one pipeline. The result of each, in their order."""
+        """Add these in one pipeline. Returns the results in order."""
         exchange = Exchange(await self.encoded(asked))
         client = self.client
         while commands := exchange.commands:
@@ -285,8 +288,8 @@ class Enqueuer:
         return exchange.results()
 
     async def add_many(self, calls: Iterable[Call[R_co]]) -> list[Result[R_co]]:
-        """Add jobs in pipelines. The result of each, in their order. Raises `NotOpenError`, and
-        `EnqueueManyError` if the iterator of the calls raises an error."""
+        """Add jobs in pipelines. Returns the results in order. Raises `NotOpenError`, and
+        `EnqueueManyError` if it is interrupted by an error, such as one of the calls' iterator."""
         self.opened.get()
         results: list[Result[R_co]] = []
         with with_results(self._windows(iterated(calls, "calls")), results) as windows:
@@ -305,10 +308,10 @@ class Enqueuer:
     async def encoded(
         self, asked: Sequence[Request[R_co] | DisqueError]
     ) -> Sequence[Request[R_co] | DisqueError]:
-        """The requests, with bodies as the app's codecs encode them, or the error of a codec."""
+        """The requests with encoded bodies, or the error of a codec."""
         if not self.codecs.blocks:
             return self.encoded_blocking(asked)
-        in_thread: Any = import_module("anyio.to_thread").run_sync  # who adds jobs needs no anyio
+        in_thread: Any = import_module("anyio.to_thread").run_sync  # adding needs no anyio
         found: list[Request[R_co] | DisqueError] = await in_thread(
             self.encoded_blocking, asked, abandon_on_cancel=True
         )
@@ -317,7 +320,7 @@ class Enqueuer:
     def encoded_blocking(
         self, asked: Sequence[Request[R_co] | DisqueError]
     ) -> Sequence[Request[R_co] | DisqueError]:
-        """The same in a thread."""
+        """The same, without an event loop."""
         if not self.codecs.written:
             return asked
         return [
@@ -355,7 +358,7 @@ class Enqueuer:
             **carried_by(call.definition, call.changes),
         }
         if options.unique:
-            arguments = bytes(codec.part(packed, self.form))  # in whatever order they were named
+            arguments = bytes(codec.part(packed, self.form))  # in any order of keywords
             headers["unique"] = unique_key(name, options.unique, arguments)
             if options.unique_for != "until-done":
                 headers["keep"] = options.unique_for
@@ -373,7 +376,8 @@ class Enqueuer:
         return attrs.evolve(found, steps=places, wait=wait, follow=follow)
 
     def adding(self, task: str, options: Options, key: str) -> Adding:
-        """The job of a task as hooks leave it. Raises `ValueError`, and what hooks raise."""
+        """The job of a task after the `on_enqueue` hooks. Raises `ValueError`, and errors of the
+        hooks."""
         found = Adding(task, options.queue, key, dict(options.headers))
         self.hooks.before_adding(found)
         return found
@@ -381,19 +385,19 @@ class Enqueuer:
     def awaited(
         self, last: Call[R_co], key: str, steps: Sequence[Place] = ()
     ) -> tuple[dict[str, Any], Wait[R_co] | None, Follow | None]:
-        """Headers that ask for the result of a call under this key, and what waits for it; of a
-        chain for the last of its later `steps`."""
+        """Headers that request the result of a call under this key, and functions that wait for it.
+        For a chain, `steps` are its later steps."""
         options = last.definition.options
         if options.result_ttl is None:
             return {}, None, None
         if options.key:
-            key = runtime().new_key()  # other jobs may have it
+            key = runtime().new_key()  # other jobs may have the same key
         return self.awaited_by(last.arguments.read_result, options.result_ttl, key, steps)
 
     def awaited_by(
         self, read: Read[R_co], result_ttl: int, key: str, steps: Sequence[Place] = ()
     ) -> tuple[dict[str, Any], Wait[R_co] | None, Follow | None]:
-        """The same for a result that is read so."""
+        """As `awaited`, with the function that decodes the result."""
         kept, opened = self.kept(result_ttl), self.opened.find()
         if opened is None:
             return kept, partial(self._kept, read), None
@@ -403,12 +407,12 @@ class Enqueuer:
         return {**kept, **opened.results.ask(result_ttl), "reply_key": key}, wait, follow
 
     def kept(self, result_ttl: int) -> dict[str, Any]:
-        """Headers of a job whose result nodes are to keep."""
+        """Headers that make nodes keep the result of a job."""
         names = [each.name for each in self.codecs.of_results]
         return {"result_ttl": result_ttl} | ({"reply_codecs": names} if names else {})
 
     async def _kept(self, read: Read[R_co], job: str, timeout: float | None) -> R_co:
-        """The result that nodes keep of a job, for who has added it without an open app."""
+        """The result of a job that nodes keep, if the app was not open when the job was added."""
         kept = import_module("disque_trio.worker.kept")
         found: R_co = kept.value_of(await kept.wait(self.client, self.codecs, job, timeout), read)
         return found
@@ -419,7 +423,7 @@ class Enqueuer:
         return import_module("disque_trio.worker.kept").value_of(result, read)
 
     def reader(self, task: str) -> "Read[Any]":
-        """Reads results of this task: of the type that it returns, if the app has the task."""
+        """The decoder of results of this task: to the annotated type, if the app has the task."""
         found = None if self.app is None else self.app.find_task(task)
         return _plain if found is None else found.arguments.read_result
 
@@ -432,7 +436,7 @@ class Enqueuer:
         form: Form,
         headers: dict[str, Any],
     ) -> Request[Any]:
-        """The ADDJOB of a call whose arguments are parts of a body already."""
+        """The ADDJOB of a call whose arguments are already encoded."""
         args, kwargs = packed
 
         def body(more: Mapping[str, Any]) -> bytes:
@@ -441,7 +445,7 @@ class Enqueuer:
 
         unique = headers.get("unique")
         command = addjob(options, body, unique, headers.get("keep"))
-        # If the first one was added, its key would refuse the second.
+        # If the first one was added, its key would make nodes reject the second.
         repeat = options.repeat and not (unique and options.on_conflict == "reject")
         found = (options.queue, unique) if isinstance(unique, str) else None
         return Request(

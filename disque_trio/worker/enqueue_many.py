@@ -1,4 +1,4 @@
-"""Many calls in one: what an interruption leaves known of each."""
+"""The results of `enqueue_many` if it is interrupted."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -11,26 +11,27 @@ from disque_trio.worker.enqueued import R_co
 from disque_trio.worker.requests import Request
 
 Window = Sequence[Request[R_co] | DisqueError]
-"""Requests that are added together, and the errors of calls that could not become one."""
+"""Requests that are added together, and the errors of calls that could not be encoded."""
 
 
 class EnqueueManyError(DisqueError):
-    """`enqueue_many` was interrupted. The cause is the error, for example of the calls' own
-    iterator. Calls after those in `results` were not added."""
+    """`enqueue_many` was interrupted by an error, which is the cause: for example an error of the
+    calls' iterator. Calls after those in `results` were not added."""
 
     def __init__(self, text: str, results: list[Any]) -> None:
         super().__init__(text)
         self.results = results
-        """As `enqueue_many` returns them: `Enqueued` or the error of each call, in order."""
+        """The result of each call so far, in order: `Enqueued`, or the error. The error of a call
+        that was being added is `EnqueueUnknownError`."""
 
 
 @contextlib.contextmanager
 def with_results(
     windows: Iterator[Window[R_co]], results: list[Any]
 ) -> Iterator[Iterator[Window[R_co]]]:
-    """Yields the windows. An error of the block gets the `results` so far, and an error for each
-    call of the current window, which may have been added. An error that is no `Exception`, such as
-    a cancellation, gets them as its attribute `results`."""
+    """Yield the windows. If the block raises, raise `EnqueueManyError` with the `results` so far,
+    and with an error for each call of the current window, which may have been added. An exception
+    that is no `Exception`, such as a cancellation, gets them as its attribute `results` instead."""
     under_way: list[DisqueError] = []
 
     def current() -> Iterator[Window[R_co]]:

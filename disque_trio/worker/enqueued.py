@@ -14,40 +14,45 @@ if TYPE_CHECKING:
 
 R_co = TypeVar("R_co", covariant=True)
 Wait = Callable[[str, float | None], Awaitable[R_co]]
-"""Waits for the result of a job, for so many seconds at most."""
+"""Waits for the result of a job, with a timeout in seconds."""
 Follow = Callable[[str, float | None], "AsyncIterator[Update]"]
-"""What the handler tells until then, for so many seconds at most."""
+"""Yields the updates of a job until its result arrives, with a timeout in seconds."""
 
 
 class NotOpenError(DisqueError):
-    """The app has no client yet."""
+    """The app is not open in this event loop, or was closed since; or the job was added without
+    `result_ttl`, so it has no result to wait for."""
 
 
 @attrs.frozen
 class Enqueued(JobHandle, Generic[R_co]):
-    """A job that was added. With a `unique` key its id may be that of an earlier job with the
+    """A job that was added. If it has a `unique` key, `id` may be that of an earlier job with the
     key."""
 
     key: str
-    """Identifies the job in its body, also if it was added twice."""
+    """The key that identifies the job, even if it was added twice."""
     task: str
     queue: str
     _wait: Wait[R_co] | None = attrs.field(default=None, eq=False, repr=False)
     _follow: Follow | None = attrs.field(default=None, eq=False, repr=False)
     steps: Sequence[Place] = attrs.field(default=(), eq=False, repr=False)
-    """Where nodes find the later steps of a chain: their queues, and their keys there."""
+    """The queue and key of each later step of the chain."""
 
     async def result(self, timeout: float | None = None) -> R_co:
-        """The return value of the function, for a job with `result_ttl`; the app must be open, and
-        if it was when the job was added, still be. Raises `JobFailedError` if it is dead, and
-        `NoResultError` after `timeout` seconds, or when it has ended without a result."""
+        """The return value of the function, for a job with `result_ttl`; for a chain, that of its
+        last step. Waits at most `timeout` seconds; None is no limit. The app must be open; if it
+        was open when the job was added, it must not have been closed since. Raises `JobFailedError`
+        if the job is dead, its handler raised `Cancel`, or its result cannot be read;
+        `NoResultError` on a timeout or if the job has ended without a result; and
+        `NotOpenError`."""
         if self._wait is None:
             raise self._sends("no result: give the task result_ttl")
         return await self._wait(self.id, timeout)
 
     def updates(self, timeout: float | None = None) -> "AsyncIterator[Update]":
-        """The updates of `Job.progress`, for a job with `result_ttl`, until its result arrives.
-        Raises `NoResultError` after `timeout` seconds."""
+        """The updates of `Job.progress`, until the result arrives, for a job with `result_ttl` that
+        was added while the app was open. Raises `NoResultError` after `timeout` seconds, and
+        `NotOpenError`."""
         if self._follow is None:
             inside = "and add the job inside of `async with app:`"
             raise self._sends(f"no updates: give the task result_ttl, {inside}")

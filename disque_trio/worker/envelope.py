@@ -1,7 +1,7 @@
-"""What the body of a job says: which task, with which arguments, under which key.
+"""The envelope in a job's body: its task, its arguments and its key.
 
-A body is JSON, or msgpack if its first byte begins a map of msgpack. Anything else belongs to the
-consumer of a queue. Limits hold for what is written and for what is read.
+A body is JSON, or msgpack if its first byte begins a msgpack map. Other bodies are for consumers of
+a queue. Limits apply both to writing and to reading.
 """
 
 import os
@@ -17,9 +17,9 @@ from disque_trio.worker import codec
 from disque_trio.worker.codec import Envelope, Form
 
 MAX_BODY: Final = 1 << 20
-"""Bytes of a body, unless the app says otherwise."""
+"""The default of `max_body`, in bytes."""
 MAX_DEPTH: Final = 64
-"""Lists and maps inside of each other, the body's own map included."""
+"""The maximum nesting of lists and maps, including the body's own map."""
 MAX_ARGUMENTS: Final = 1000
 MAX_HEADERS: Final = 8192
 """Bytes."""
@@ -27,15 +27,15 @@ MAX_NAME: Final = 200
 """Bytes of a task's name."""
 VERSION: Final = 1
 CODED: Final = 2
-"""The version of bodies that codecs have changed."""
+"""The version of bodies that codecs have encoded."""
 
 _MAPS: Final = frozenset([*range(0x80, 0x90), 0xDE, 0xDF])
-"""First bytes of a map of msgpack."""
+"""First bytes of a msgpack map."""
 _NESTING: Final = {
     "json": b"[{",
     "msgpack": bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)]),
 }
-"""Bytes with which a list or a map begins."""
+"""Bytes that begin a list or a map."""
 _OTHERS: Final = {
     form: bytes(each for each in range(256) if each not in begins)
     for form, begins in _NESTING.items()
@@ -44,15 +44,17 @@ _OTHERS: Final = {
 
 _JSON_TASK: Final = re.compile(rb'\s*\{\s*"task"\s*:\s*("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")')
 _PACKED_TASK: Final = re.compile(rb"[\x80-\x8f]\xa4task(?:([\xa0-\xbf])|\xd9(.))", re.DOTALL)
-"""How a body begins that the library has written."""
+"""The beginnings of bodies that this library has written."""
 
 
 class BadBodyError(DisqueError):
-    """A body that nothing can read. The text is the reason for its job's death."""
+    """A body that no worker can read, or whose arguments do not fit the task. Its text is the
+    reason of the dead job."""
 
 
 class NewerBodyError(DisqueError):
-    """A body of a later version of this library."""
+    """A body that another worker may be able to read: it has a later version, or a codec that this
+    app lacks."""
 
 
 class NotEncodableError(DisqueError):
@@ -64,7 +66,7 @@ class TooLargeError(NotEncodableError):
 
 
 def form_of(body: bytes) -> Form | None:
-    """How the body is encoded; None for bytes that are no envelope."""
+    """The encoding of a body; None if it is no envelope."""
     first = body[:1] if body[:1] == b"{" else body.lstrip()[:1]
     if first == b"{":
         return "json"
@@ -72,7 +74,7 @@ def form_of(body: bytes) -> Form | None:
 
 
 def checked_form(body: bytes, max_body: int = MAX_BODY) -> Form:
-    """How the body is encoded, if it is within the limits. Raises `BadBodyError`."""
+    """The encoding of a body. Raises `BadBodyError` if it exceeds a limit or is no envelope."""
     form = form_of(body)
     if form is None:
         raise BadBodyError("unreadable: the body is neither a JSON object nor a msgpack map")
@@ -88,7 +90,7 @@ def checked_form(body: bytes, max_body: int = MAX_BODY) -> Form:
 
 
 def read(body: bytes, max_body: int = MAX_BODY) -> Envelope:
-    """What the body says. Raises `BadBodyError`, or `NewerBodyError`."""
+    """The envelope in a body. Raises `BadBodyError`, or `NewerBodyError`."""
     form = checked_form(body, max_body)
     try:
         found = codec.read(body, form)
@@ -107,7 +109,7 @@ def read(body: bytes, max_body: int = MAX_BODY) -> Envelope:
 
 
 def as_coded(body: bytes) -> codec.Coded | None:
-    """What the body says if codecs have changed it; None for any other body."""
+    """The content of a body that codecs have encoded; None for any other body."""
     if body and body[0] in _MAPS:
         try:
             found = codec.read_coded(body)
@@ -118,8 +120,8 @@ def as_coded(body: bytes) -> codec.Coded | None:
 
 
 def task_of(body: bytes, max_body: int = MAX_BODY) -> str:
-    """The name of the task, also of a body that codecs have changed; empty for a body that is none
-    of this library's."""
+    """The name of the task, even in a body that codecs have encoded; empty for a body that is not
+    an envelope."""
     if (coded := as_coded(body)) is not None:
         return coded.task
     try:
@@ -129,7 +131,7 @@ def task_of(body: bytes, max_body: int = MAX_BODY) -> str:
 
 
 def task_at_start(start: bytes) -> str:
-    """The name of the task, out of the beginning of a body; empty if that does not have it."""
+    """The name of the task, from the beginning of a body; empty if it is not there."""
     if found := _JSON_TASK.match(start):
         try:
             return str(codec.read_plain(found[1], "json"))
@@ -144,7 +146,7 @@ def task_at_start(start: bytes) -> str:
 
 
 def write(envelope: Envelope, max_body: int = MAX_BODY) -> bytes:
-    """The body. Raises `NotEncodableError`."""
+    """The encoded body. Raises `NotEncodableError`."""
     try:
         body = codec.write(envelope, envelope.form)
         _check_depth(body, envelope.form)
@@ -163,7 +165,7 @@ def write(envelope: Envelope, max_body: int = MAX_BODY) -> bytes:
 
 
 def _unwritable(envelope: Envelope) -> Iterator[str]:
-    """Which header cannot be written; arguments have been by now."""
+    """The first header that cannot be encoded; arguments are already encoded here."""
     for name, value in envelope.headers.items():
         try:
             codec.write({name: value}, envelope.form)
@@ -196,19 +198,19 @@ def _check_depth(body: bytes, form: Form) -> None:
 
 
 def new_key() -> str:
-    """A UUID of version 7: it names a job from before it is added, and says when that was."""
+    """A UUID of version 7, which contains the time of its creation."""
     return key_of(time.time_ns() // 1_000_000, int.from_bytes(os.urandom(10)))
 
 
 def key_of(millis: int, noise: int) -> str:
-    """The same of Unix milliseconds and 80 random bits."""
+    """A UUID of version 7 from Unix milliseconds and 80 random bits."""
     number = (millis & (1 << 48) - 1) << 80 | noise
     number = number & ~(0xF << 76) | 7 << 76
     return str(uuid.UUID(int=number & ~(3 << 62) | 2 << 62))
 
 
 def created_at(key: str | None) -> float | None:
-    """When a key of `new_key` was made, in Unix seconds; None for another one."""
+    """When a key was created by `new_key`, in Unix seconds; None for any other key."""
     try:
         found = uuid.UUID(key or "")
     except ValueError:

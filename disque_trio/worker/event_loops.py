@@ -1,4 +1,5 @@
-"""Event loops of asyncio and Trio: which one runs here, the way into it, and what lives as long."""
+"""Event loops of asyncio and Trio: the current one, calls into it from other threads, and objects
+that live as long as it does."""
 
 import asyncio
 import math
@@ -16,27 +17,28 @@ _kept_by_trio: Final[WeakKeyDictionary[Any, list[object]]] = WeakKeyDictionary()
 
 
 def current_loop() -> Any:
-    """The event loop that runs here: a loop of asyncio, or a token of Trio. Raises `RuntimeError`
-    if none does."""
+    """The current event loop: a loop of asyncio, or a token of Trio. Raises `RuntimeError` if none
+    is running."""
     return anyio.lowlevel.current_token().native_token
 
 
 def in_loop() -> Callable[..., Any]:
-    """Of the event loop that runs here: calls a function in it soon, from anywhere."""
+    """A function that calls another one in the current event loop soon, from any thread."""
     loop = current_loop()
     called: Callable[..., Any] = getattr(loop, "run_sync_soon", None) or loop.call_soon_threadsafe
     return called
 
 
 def keep(thing: object) -> Callable[[], object]:
-    """Keep this alive as long as the event loop that runs here; the result ends that earlier.
+    """Keep an object alive as long as the current event loop. The returned function ends that
+    earlier.
 
-    A loop of asyncio has no place for it but its timers, which it drops when it is closed. From
-    anywhere else the thing would keep the loop alive that it refers to.
+    On asyncio, the object is kept by a timer, which the loop drops when it is closed. Any other
+    reference would keep the loop alive, because the object refers to the loop.
     """
     loop = current_loop()
     if hasattr(loop, "call_later"):
-        timer = ref(loop.call_later(_EVER_S, _nothing, thing))  # so that the thing is in no cycle
+        timer = ref(loop.call_later(_EVER_S, _nothing, thing))  # weak, to avoid a cycle
         return lambda: None if (found := timer()) is None else found.cancel()
     kept = _kept_by_trio.setdefault(loop, [])
     kept.append(thing)
@@ -44,12 +46,12 @@ def keep(thing: object) -> Callable[[], object]:
 
 
 def _nothing(_: object) -> None:
-    """When 30 years have passed."""
+    """Called after 30 years."""
 
 
 def stray_cancellations() -> Callable[[], int]:
-    """Of the task that runs here: how often `asyncio.Task.cancel` was called for it, which scopes
-    undo. On Trio nothing but a scope cancels a task."""
+    """A function that counts the calls of `asyncio.Task.cancel` for the current task; cancel scopes
+    undo theirs. On Trio only scopes cancel tasks, and it returns 0."""
     loop = current_loop()
     if not isinstance(loop, asyncio.AbstractEventLoop):
         return int
@@ -59,9 +61,9 @@ def stray_cancellations() -> Callable[[], int]:
 
 
 def references() -> Callable[[], int]:
-    """Of the task that runs here, on asyncio: how many references there are to it. A job that has
-    left one more behind may cancel the task later: so do `asyncio.timeout` and `asyncio.TaskGroup`
-    that were entered and not left. On Trio nobody can, and the number is always the same."""
+    """A function that counts the references to the current task, on asyncio. A job that leaves
+    another reference behind may cancel the task later, as `asyncio.timeout` and `asyncio.TaskGroup`
+    do if they are entered and not left. On Trio this is impossible, and the number is constant."""
     loop = current_loop()
     if not isinstance(loop, asyncio.AbstractEventLoop):
         return int
@@ -69,14 +71,14 @@ def references() -> Callable[[], int]:
 
 
 async def absorb_cancellations() -> None:
-    """Undo the cancellations of this task that no scope has asked for, on asyncio: code of users
-    has cancelled the task that it ran in. Raises those of scopes."""
+    """Undo the cancellations of this task that no scope has requested, on asyncio: code of users
+    has cancelled the task in which it ran. Raises cancellations of scopes."""
     task = asyncio.current_task()
     assert task is not None
     while task.cancelling():
         task.uncancel()
     try:
-        await asyncio.sleep(0)  # one that is under way arrives here
+        await asyncio.sleep(0)  # a pending cancellation is raised here
     except asyncio.CancelledError:
         if anyio.current_effective_deadline() == -math.inf:
             raise

@@ -1,5 +1,5 @@
-"""Exceptions by which a handler decides the outcome of its job, those that end a run, and those of
-results."""
+"""Exceptions that a handler raises to decide the outcome of its job, exceptions that end a run, and
+exceptions of results."""
 
 from typing import Final
 
@@ -11,12 +11,14 @@ from disque_trio.worker import checks
 from disque_trio.worker.engine.records import Reason
 
 LONGEST_S: Final = LONGEST_PERIOD_S
-"""What a node takes as a delay: ten years. One without the feature `long-waits` is asked for
-`ORIGINAL_PERIOD_S` at most."""
+"""The longest delay that nodes accept: ten years. For nodes without the feature `long-waits` it is
+`ORIGINAL_PERIOD_S`."""
 
 
-class Retry(Exception):  # noqa: N818  # said by name in handlers: raise Retry(after=30)
-    """The attempt has failed: retry `after` this many seconds, or as the task's policy decides."""
+class Retry(Exception):  # noqa: N818  # handlers write `raise Retry(after=30)`
+    """The attempt has failed. Retry `after` this many seconds; None leaves the wait to the task's
+    policy. The policy's number of attempts applies either way. Raises `ValueError` for an invalid
+    wait."""
 
     def __init__(self, after: float | None = None, reason: str = "") -> None:
         super().__init__(reason or "the handler asks for another attempt")
@@ -24,8 +26,9 @@ class Retry(Exception):  # noqa: N818  # said by name in handlers: raise Retry(a
 
 
 class Snooze(Exception):  # noqa: N818
-    """Run the job again `after` this many seconds. It does not count as an attempt, unless it
-    exceeds `most` snoozes."""
+    """Run the job again `after` this many seconds. This does not count as an attempt. If the job
+    was already snoozed `most` times, it is a failed attempt instead. Raises `ValueError` for
+    invalid arguments."""
 
     def __init__(self, after: float, most: int | None = None, reason: str = "") -> None:
         super().__init__(reason or "the handler asks for a later time")
@@ -37,21 +40,21 @@ class Snooze(Exception):  # noqa: N818
 
 
 class Dead(Exception):  # noqa: N818
-    """The job cannot succeed: keep it as dead, with the reason."""
+    """The job cannot succeed: make it dead, with this reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
 
 
 class Cancel(Exception):  # noqa: N818
-    """The job is not needed any more: acknowledge it."""
+    """The job is no longer needed: acknowledge it."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
 
 
 class JobTimeoutError(DisqueError):
-    """A run exceeded the `timeout` of its task. It counts as a failed attempt."""
+    """A run exceeded the `timeout` of its task. This counts as a failed attempt."""
 
 
 class InterruptedJobError(DisqueError):
@@ -64,8 +67,8 @@ class InterruptedJobError(DisqueError):
 
 
 class JobFailedError(DisqueError):
-    """The job is dead or cancelled, or its result is invalid. A worker has written the texts:
-    control characters in them are escaped."""
+    """The job is dead, its handler raised `Cancel`, or its result cannot be read. The texts come
+    from a worker; control characters in them are escaped."""
 
     def __init__(self, kind: str, text: str, traceback: str = "") -> None:
         self.kind = printable(kind)
@@ -84,7 +87,7 @@ class NoResultError(DisqueError):
     def __init__(self, job: str, end: End | None, text: str) -> None:
         super().__init__(f"no result of job {printable(job)}: {printable(text)}")
         self.end = end
-        """How the job ended, if a node still has this information."""
+        """How the job ended; None if it has not, or if nodes no longer have this information."""
 
 
 def _seconds(after: float | None) -> float | None:

@@ -1,8 +1,8 @@
-"""An event loop of asyncio that outlives its tasks.
+"""An event loop of asyncio that survives a `SystemExit` of its tasks.
 
-asyncio ends a loop in which a task or a callback raises `SystemExit` or `KeyboardInterrupt`, with
-everything else that runs there. In a worker such a task is one that a handler has started, and its
-end is for the handler.
+asyncio ends a loop, with everything that runs in it, if a task or a callback raises `SystemExit` or
+`KeyboardInterrupt`. In a worker, handlers start such tasks, and these errors must not end the
+worker.
 """
 
 import asyncio
@@ -17,8 +17,7 @@ _LEAVING: Final = (SystemExit, KeyboardInterrupt)
 
 
 class GuardedLoop(asyncio.SelectorEventLoop):
-    """Runs on after such an error while it is `guarded`, unless the task for which it runs has
-    raised it."""
+    """Continues after such an error while it is `guarded`, unless its main task has raised it."""
 
     is_guarded = False
     _main: "asyncio.Future[Any] | None" = None
@@ -30,7 +29,7 @@ class GuardedLoop(asyncio.SelectorEventLoop):
         return super().run_until_complete(main)
 
     def run_forever(self) -> None:
-        """Run until `stop`. While it is guarded, that is when its task is done."""
+        """Run until `stop`. While guarded, run until the main task is done."""
         while True:
             try:
                 super().run_forever()
@@ -49,7 +48,8 @@ class GuardedLoop(asyncio.SelectorEventLoop):
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """While this lasts, the loop that runs here runs on, if it can. Signals are orders then."""
+    """Guard the current event loop, if it is a `GuardedLoop`. Signals are orders for the worker
+    then."""
     loop = current_loop()
     if not isinstance(loop, GuardedLoop):
         yield

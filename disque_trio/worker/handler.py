@@ -1,6 +1,7 @@
-"""Runs the jobs of an app: from a body to a handler, and from its end to an outcome.
+"""Runs the jobs of an app: from the body of a job to its handler, and from the handler's end to an
+outcome.
 
-`JobHandler` is what a driver asks for (`protocol.Handler`).
+`JobHandler` implements `protocol.Handler` for the driver.
 """
 
 import os
@@ -58,9 +59,9 @@ if TYPE_CHECKING:
     from disque_trio.worker.limits import QueueLimit
 
 _TICK_S: Final = 0.001
-"""A node counts in milliseconds: what is due by its clock is due by this one, too."""
+"""Nodes count in milliseconds: a job that is due by the node's clock is due by this one, too."""
 Stage = Literal["reading", "running", "keeping"]
-"""How far a run has come: its body is read, its handler runs, what was promised is added."""
+"""How far a run has come: its body is read, its handler runs, or what follows it is added."""
 Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 Read = Callable[[bytes], Envelope]
 Begin = Callable[[Job[Any]], Awaitable[int]]
@@ -71,17 +72,17 @@ class UnknownTaskError(DisqueError):
 
 
 class CrashedError(DisqueError):
-    """Too many of its runs, alone in their workers, brought no answer."""
+    """Too many runs of the job ended without an outcome while it ran alone in its worker."""
 
 
 @attrs.frozen(eq=False)
 class Entry:
-    """How the jobs of a task, or of a consumer, are run."""
+    """How the jobs of a task or of a consumer are run."""
 
     definition: Definition
     body: Body
     arguments: Arguments | None = None
-    """None for a consumer, which gets the body."""
+    """None for a consumer, which receives the body."""
     copies: Copies = attrs.field(
         init=False,
         default=attrs.Factory(lambda self: self.definition.options.copies, takes_self=True),
@@ -90,20 +91,20 @@ class Entry:
 
 @attrs.define(eq=False, kw_only=True)
 class JobHandler:
-    """Runs jobs of an app, inside of `async with`, which opens the client and the lifespan."""
+    """Runs jobs of an app, inside `async with`, which opens the client and the lifespan."""
 
     tasks: Mapping[str, Entry]
     consumers: Mapping[bytes, Entry]
     """By queue."""
     readers: Mapping[bytes, Read] = attrs.Factory(dict)
-    """By queue: what else reads bodies there."""
+    """Readers of bodies of other systems, by queue."""
     enqueuer: Enqueuer
     executors: Mapping[str, Executor] = attrs.Factory(dict)
     lifespan: Lifespan | None = None
     beside: Callable[[], Coroutine[Any, Any, None]] | None = None
-    """Runs meanwhile."""
+    """Runs in the background, for example cron schedules."""
     is_strict: bool = False
-    """Is a job of an unknown task dead at once?"""
+    """Is a job of an unknown task dead immediately?"""
     draw: Callable[[], float] = random.random
     """A random number from 0 to 1, for jitter."""
     now: Callable[[], float] = time.time
@@ -115,11 +116,11 @@ class JobHandler:
         ),
     )
     worker: str = ""
-    """Its name, for events."""
+    """The name of the worker, in events."""
     in_threads: bool = True
-    """Are hooks that are no coroutines called in threads?"""
+    """Are hooks that are not coroutine functions called in threads?"""
     logs_done: bool = False
-    """Is there a line at the level INFO for each job that succeeds? Otherwise it is DEBUG."""
+    """Are jobs that succeed logged at the level INFO? Otherwise it is DEBUG."""
     _log: RunLog = attrs.field(
         init=False,
         default=attrs.Factory(
@@ -170,8 +171,8 @@ class JobHandler:
     # A run.
 
     def __call__(self, run: Run) -> Coroutine[Any, Any, Outcome]:
-        """Run a job, and say what becomes of it, however the run ends. Raises the worker's
-        cancellation, and nothing else."""
+        """Run a job and return its outcome, however the run ends. Raises the worker's cancellation,
+        and nothing else."""
         if run.start.additional_deliveries < ALONE_FROM:
             return self._run(run)
         trials = import_module("disque_trio.worker.trials")  # few jobs need it
@@ -179,7 +180,7 @@ class JobHandler:
         return on_trial
 
     async def _run(self, run: Run, begin: Begin | None = None) -> Outcome:
-        """`begin` returns how many trials of the job brought no answer."""
+        """`begin` returns how many trials of the job ended without an outcome."""
         entry: Entry | None = None
         job: Job[Any] | None = None
         stage: Stage = "reading"
@@ -229,7 +230,7 @@ class JobHandler:
         return outcome
 
     def _known(self, run: Run) -> tuple[Entry, Job[Any], Envelope | None]:
-        """What runs the job, and its envelope, which a job of a consumer has not."""
+        """The entry that runs the job, and its envelope; a job of a consumer has none."""
         start = run.start
         entry = self.consumers.get(start.queue)
         if entry is not None:
@@ -248,7 +249,7 @@ class JobHandler:
         return read(body, self.enqueuer.codecs.longest)
 
     def _check_due(self, job: Job[Any]) -> None:
-        """Raises `Snooze` for a job that a node has queued too early."""
+        """Raise `Snooze` for a job that a node has enqueued too early."""
         if "due" in job.headers and (wait := _due(job) - self.now()) > 0:
             raise Snooze(min(wait + _TICK_S, ORIGINAL_PERIOD_S), reason="it is not due yet")
 
@@ -262,8 +263,8 @@ class JobHandler:
         stage: Stage,
         error: BaseException,
     ) -> Outcome:
-        """The one place where a run ends that has not simply returned: what becomes of the job,
-        what the log says, and who is told."""
+        """Decide what happens to a job whose run has not simply returned, log it, and report it to
+        hooks and waiting clients. No other function does."""
         job = job or self._as_far_as_read(run)
         try:
             end = self._decide(run, entry, job, stage, error)
@@ -272,7 +273,7 @@ class JobHandler:
         if end.how == "snoozed" and not snoozing.can_wait(run):
             options = entry.definition.options if entry and entry.arguments else None
             end = await snoozing.add_again(self.enqueuer, self._reader(run), options, job, end)
-        self._notifier.ended(job, end)  # before the log: handlers of it may count an error as seen
+        self._notifier.ended(job, end)  # first: log handlers may mark the error as seen
         self._log.ended(job, end, has_begun=stage != "reading")
         if isinstance(end.outcome, records.Done):
             self._decoding.ended(run)
@@ -303,7 +304,7 @@ class JobHandler:
         return self.readers.get(run.start.queue, self._read)
 
     def _as_far_as_read(self, run: Run) -> Job[Any]:
-        """The job of a body that cannot be run: its headers may say who waits for it."""
+        """The job of a body that cannot be run: its headers may name a client that waits for it."""
         try:
             envelope = self._reader(run)(run.start.body)
         except BaseException:
@@ -316,7 +317,7 @@ class JobHandler:
 def _arguments(
     entry: Entry, envelope: Envelope | None, run: Run
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Those of the function; a consumer gets the body."""
+    """The arguments of the function; a consumer receives the body."""
     if envelope is None or entry.arguments is None:
         return (run.start.body,), {}
     return entry.arguments.unpack(envelope)
@@ -341,7 +342,7 @@ def _check_crashes(entry: Entry, crashes: int) -> None:
 
 
 def _own(definition: Definition, fn: Callable[..., Any], known: Mapping[str, Executor]) -> Entry:
-    """A task of this library."""
+    """The entry of a task of this library."""
     return Entry(definition, body_of(definition, fn, known), Arguments(definition.name, fn, 1))
 
 

@@ -1,5 +1,4 @@
-"""A job by its id, for any process that has the app: what has become of it, its result, and its
-end."""
+"""Handles of jobs by id, in any process that has the app: status, result, cancellation."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,26 +18,27 @@ if TYPE_CHECKING:
     from disque_trio.worker.operating.states import JobStatus
 
 Places = Sequence[Place | None]
-"""By which nodes find a job with a `unique` key, and the later steps of its chain."""
+"""The queues and keys by which nodes find a job with a `unique` key, and the later steps of its
+chain."""
 _ID: Final = re.compile(r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
 
 
 class Clients(Protocol):
-    """Those of an app."""
+    """The clients of an app."""
 
     @property
     def client(self) -> "Client":
-        """That of the event loop. Raises `NotOpenError`."""
+        """The client of this event loop. Raises `NotOpenError`."""
         ...
 
     @property
     def blocking_client(self) -> "BlockingClient":
-        """That of the thread."""
+        """The client of this thread."""
         ...
 
     @property
     def codecs(self) -> "Codecs":
-        """By which results are read."""
+        """The codecs that decode results."""
         ...
 
     def read_kept(self, result: "Result") -> Any:
@@ -48,7 +48,7 @@ class Clients(Protocol):
 
 @attrs.frozen
 class BlockingJobHandle:
-    """A job of the cluster, by a client of the thread."""
+    """A job of the cluster, for threads and code without an event loop."""
 
     id: str
     _enqueuer: Clients = attrs.field(eq=False, repr=False)
@@ -81,32 +81,34 @@ class JobHandle:
     """A job of the cluster."""
 
     id: str
-    """Nodes are asked only about what can be the id of a job; any other is unknown."""
+    """The id of the job. For text that is not a valid id, nodes are not asked, and the job is
+    unknown."""
     _enqueuer: Clients = attrs.field(kw_only=True, eq=False, repr=False)
     _places: Places = attrs.field(default=(None,), kw_only=True, eq=False, repr=False)
 
     async def status(self) -> "JobStatus":
-        """The state of the job; for a chain that was just added, of its current step. The app must
-        be open. Raises `NoNodeError` if no node answers."""
+        """The state of the job; for a chain that this process has just added, that of its current
+        step. The app must be open. Raises `NoNodeError` if no node answers."""
         return await _status(self._enqueuer.client, self.id, self._places)
 
     async def cancel(self) -> bool:
-        """Cancel the job on all nodes. A worker that runs it cancels the handler when it renews the
-        lease. False if no node holds it, or it has ended. The app must be open. Raises
-        `NoNodeError` if no node answers."""
+        """Cancel the job on all nodes. A worker that runs it cancels the handler at the next
+        renewal of the lease. Returns False if no node holds the job or it has ended. The app must
+        be open. Raises `NoNodeError` if no node answers."""
         return await _cancel(self._enqueuer.client, self.id, self._places)
 
     async def result(self, timeout: float | None = None) -> Any:
-        """The return value of the function, for a job with `result_ttl`, as nodes keep it; of a
-        chain that of its last step. It has the type of the task's annotation if the app has the
-        task. The app must be open. Raises `JobFailedError` if the job is dead or was cancelled by
-        its handler, `NoResultError` after `timeout` seconds, or when it has ended and nodes keep no
-        result, and `NoNodeError` if no node answers."""
+        """The return value of the function, for a job with `result_ttl`, as kept by nodes; for a
+        chain, that of its last step. It has the annotated type if the app has the task. Waits at
+        most `timeout` seconds; None is no limit. The app must be open. Raises `JobFailedError` if
+        the job is dead, was cancelled by its handler, or its result cannot be read; `NoResultError`
+        on a timeout or if the job has ended and nodes keep no result; and `NoNodeError` if no node
+        answers until the timeout."""
         return await _result(self._enqueuer, self._enqueuer.client, self.id, timeout)
 
     @property
     def blocking(self) -> BlockingJobHandle:
-        """The same for threads and code without an event loop."""
+        """A handle of the same job for threads and code without an event loop."""
         return BlockingJobHandle(self.id, self._enqueuer, self._places)
 
 
@@ -115,7 +117,7 @@ async def _status(client: "Asking", id: str, places: Places) -> "JobStatus":
     now = await _under_way(client, id, places)
     unknown: JobStatus = _operating("states").JobStatus(id=now or id, state="unknown")
     found: JobStatus = await jobs.status(now or id) if now or _ID.fullmatch(id) else unknown
-    # Nodes keep the key of a job that has ended for longer than its record.
+    # Nodes keep the key of a job for longer than its record.
     return attrs.evolve(found, state="done") if now and found.state == "unknown" else found
 
 
@@ -134,7 +136,7 @@ async def _result(enqueuer: Clients, client: "Asking", id: str, timeout: float |
 
 
 async def _under_way(client: "Asking", id: str, places: Places) -> str | None:
-    """The id of the last step of the chain that nodes know; None if they know none by its key."""
+    """The id of the last step of the chain that nodes have; None if they find none by its key."""
     key_holder: Callable[..., Awaitable[KeyHolder | None]] = _operating("key_holders").key_holder
     for n, place in reversed(list(enumerate(places))):
         holder = None if place is None else await key_holder(client, place)
@@ -144,5 +146,5 @@ async def _under_way(client: "Asking", id: str, places: Places) -> str | None:
 
 
 def _operating(name: str) -> Any:
-    """A module that needs an event loop: who adds jobs does without it."""
+    """Import a module that needs an event loop, which adding jobs does not."""
     return import_module(f"disque_trio.worker.operating.{name}")

@@ -1,4 +1,5 @@
-"""Answers HTTP requests about a worker, in its event loop: `--health` (docs/worker-process.md)."""
+"""Answers HTTP requests about the state of a worker, in its event loop: `--health`
+(docs/worker-process.md)."""
 
 import logging
 import re
@@ -16,24 +17,24 @@ from disque_trio.worker.reporting import Report
 from disque_trio.worker.times import RunTimes, exposition
 
 PATIENCE_S: Final = 5.0
-"""How long a request and its answer may take together."""
+"""How long a request and its response may take together."""
 LONGEST: Final = 8192
-"""Of a request, in bytes."""
+"""The maximum size of a request, in bytes."""
 _PAUSE_S: Final = 1.0
 _HOST: Final = re.compile(rb"(?i)\Ahttps?://[^/?]*")
-"""A request target may begin with it (RFC 9112, 3.2.2)."""
+"""A request target may begin with a host (RFC 9112, 3.2.2)."""
 _BROKEN: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 _log: Final = logging.getLogger("disque_trio.worker")
 
 JSON: Final = "application/json"
 METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 Page = Callable[[], tuple[HTTPStatus, bytes, str]]
-"""The status, a body, and its type."""
+"""Returns the status, a body, and its content type."""
 
 
 def pages(report: Callable[[], Report], times: RunTimes) -> dict[str, Page]:
-    """`/health` says whether the worker is healthy, and what it does. `/live` says that its event
-    loop runs. `/metrics` has the run times of tasks, and what the report counts."""
+    """`/health` reports whether the worker is healthy, and its state. `/live` reports that its
+    event loop runs. `/metrics` has the run times of tasks and the counts of the report."""
 
     def health() -> tuple[HTTPStatus, bytes, str]:
         current = report()
@@ -68,7 +69,7 @@ def _counted(report: Report) -> Iterator[str]:
 
 
 async def serve(listener: Listener[ByteStream], known: Mapping[str, Page]) -> None:
-    """Answer requests for ever. What goes wrong with a connection does not end the worker."""
+    """Answer requests until cancelled. Errors of a connection do not end the worker."""
     async with listener:
         while True:
             try:
@@ -85,7 +86,7 @@ async def _converse(known: Mapping[str, Page], stream: ByteStream) -> None:
 
 
 async def _head(stream: ByteStream) -> bytes:
-    """A request up to the empty line behind it."""
+    """The head of a request, including the empty line at its end."""
     data = b""
     while b"\r\n\r\n" not in data and len(data) <= LONGEST:
         data += await stream.receive()
@@ -93,7 +94,7 @@ async def _head(stream: ByteStream) -> bytes:
 
 
 def answer(known: Mapping[str, Page], head: bytes) -> bytes:
-    """The answer to a request. The connection ends after it."""
+    """The response to a request. The connection is closed after it."""
     return _reply(*_found(known, head), has_body=not head.startswith(b"HEAD "))
 
 

@@ -1,6 +1,6 @@
-"""Calls the hooks of an app in a worker, each in a task of its own, so that no job waits for one.
+"""Calls the hooks of an app in a worker, each in its own task, so that jobs do not wait for hooks.
 
-A hook that falls behind loses events.
+If a hook falls behind, events are dropped for it.
 """
 
 import logging
@@ -20,18 +20,18 @@ from disque_trio.worker.hooks import Hook, Hooks
 from disque_trio.worker.repeats import Repeats
 
 HOOK_S: Final = 10.0
-"""An `async def` that takes longer for one event is cancelled."""
+"""An `async def` hook that takes longer for one event is cancelled."""
 LAST_S: Final = 5.0
-"""How long all hooks may take for the events that are left when the worker ends."""
+"""How long hooks may take for the remaining events when the worker ends."""
 MOST: Final = 10_000
-"""Events that wait for one hook. Later ones are dropped."""
+"""The maximum number of events that wait for one hook; later ones are dropped."""
 
 _log: Final = logging.getLogger("disque_trio.worker.hooks")
 
 
 @attrs.define(eq=False)
 class _Listener:
-    """A hook in a worker, and what it has not been called with yet."""
+    """A hook in a worker, and the events that it has not been called with yet."""
 
     hook: Hook
     waiting: deque[Event] = attrs.Factory(deque)
@@ -47,7 +47,7 @@ class HookRunner:
 
     hooks: Hooks
     in_threads: bool
-    """Is a `def` called in a thread? Otherwise in the event loop."""
+    """Are `def` hooks called in a thread? Otherwise they are called in the event loop."""
     _listeners: list[_Listener] = attrs.field(init=False, factory=list)
     _by_kind: dict[type[Event], list[_Listener]] = attrs.field(init=False, factory=dict)
     _tasks: TaskGroup = attrs.field(init=False)
@@ -76,11 +76,11 @@ class HookRunner:
         return done
 
     def wants(self, kind: type[Event]) -> bool:
-        """Does any hook listen to such events?"""
+        """Is any hook called with events of this class?"""
         return bool(self._of(kind))
 
     def emit(self, event: Event) -> None:
-        """This has happened. Never waits, never raises."""
+        """Call the hooks of this event soon. Never waits, never raises."""
         for each in self._of(type(event)):
             if len(each.waiting) < MOST:
                 each.waiting.append(event)
@@ -120,7 +120,7 @@ class HookRunner:
                 listener.dropped = 0
 
     def _call(self, listener: _Listener) -> None:
-        # All that is there: a thread comes back to a busy event loop late.
+        # All waiting events: a thread returns to a busy event loop late.
         while listener.waiting and not listener.is_over:
             listener.hook.call(listener.waiting.popleft(), self._repeats)
 

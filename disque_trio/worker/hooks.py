@@ -1,6 +1,6 @@
-"""Hooks of users: functions that are called before a job is added, and when something has happened.
+"""Hooks of users: functions that are called before a job is added, and for events.
 
-What a hook raises changes nothing of a job, except before it is added.
+Errors of a hook do not affect jobs, except before a job is added.
 """
 
 import logging
@@ -24,16 +24,17 @@ _Call = Callable[[Any], object]
 
 @attrs.define
 class Adding:
-    """A job that is about to be added, for hooks."""
+    """A job that is about to be added, for the hooks of `App.on_enqueue`. A hook may change `key`
+    and `headers`."""
 
     task: str
     queue: str
     key: str
     headers: dict[str, Any]
-    """Mutable: handlers get them as `job.headers`."""
+    """The headers, which handlers receive as `job.headers`."""
 
     def check(self) -> None:
-        """Raises `ValueError` if a hook has set a key or headers that no job can have."""
+        """Raise `ValueError` if a hook has set an invalid key or header."""
         if not isinstance(self.key, str):
             raise ValueError(f"a hook has set key={shown(self.key)}: it must be text")
         if not isinstance(self.headers, dict) or not all(
@@ -51,7 +52,7 @@ AddingHook = Callable[[Adding], object]
 
 @attrs.frozen(eq=False)
 class Hook:
-    """A function, and the kinds of events that it is called with."""
+    """A function, and the classes of events that it is called with."""
 
     fn: _Call
     kinds: tuple[type[Event], ...]
@@ -61,14 +62,14 @@ class Hook:
         return issubclass(kind, self.kinds)
 
     def call(self, event: Event, repeats: Repeats) -> None:
-        """Call a `def`. Never raises."""
+        """Call a `def` hook. Never raises."""
         try:
             self.fn(event)
         except BaseException as error:
             self.failed(event, error, repeats)
 
     def failed(self, event: Event, error: BaseException, repeats: Repeats) -> None:
-        """It has raised this. Logged once per hook and minute."""
+        """Log the error of the hook, at most once per hook and minute."""
         more = repeats.due(f"{id(self)}", runtime().monotonic())
         if more is not None:
             text = "hook %s failed for %s: %s%s"
@@ -87,7 +88,7 @@ class Hooks:
     _repeats: Repeats = attrs.Factory(Repeats)
 
     def declare(self, fn: Any, kinds: Sequence[Any]) -> None:
-        """Add a hook. Raises `ValueError` for one that cannot be called so."""
+        """Add a hook. Raises `ValueError` if it cannot be called with such an event."""
         if not kinds or not all(
             isinstance(each, type) and issubclass(each, Event) for each in kinds
         ):
@@ -105,17 +106,17 @@ class Hooks:
 
     @property
     def wants_enqueued(self) -> bool:
-        """Does any hook want to know of jobs that were added?"""
+        """Is any hook called with `JobEnqueued`?"""
         return bool(self._of_producers)
 
     def before_adding(self, adding: Adding) -> None:
-        """Call the hooks of jobs that are about to be added. Raises `ValueError`, and whatever
-        they raise."""
+        """Call the hooks of a job that is about to be added. Raises `ValueError`, and errors of the
+        hooks."""
         for hook in self.adding:
             hook(adding)
             adding.check()
 
     def enqueued(self, event: JobEnqueued) -> None:
-        """A job was added here. Never raises."""
+        """Call the hooks of a job that this process has added. Never raises."""
         for hook in self._of_producers:
             hook.call(event, self._repeats)

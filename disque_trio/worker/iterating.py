@@ -1,8 +1,8 @@
-"""Tasks that yield checkpoints: a job that was interrupted goes on from the last one
+"""Tasks that yield checkpoints: an interrupted job resumes at the last one
 (docs/worker-iterating.md).
 
-The last checkpoint of a job is a note beside it (`notes`), whose key is its id. It is written every
-few seconds, and when a run ends early.
+The last checkpoint of a job is kept as a note (`notes`) whose key is the job's id. It is written
+every few seconds, and when a run ends early.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -26,13 +26,14 @@ from disque_trio.worker.envelope import as_coded
 from disque_trio.worker.exceptions import Dead, Snooze
 
 SAVE_EVERY_S: Final = 5.0
-"""A worker that is killed loses the work of this time."""
+"""The interval between saved checkpoints: if the worker is killed, up to this time of work is
+repeated."""
 MAX_CHECKPOINT: Final = 4096
 """Bytes, as JSON."""
 AFTERWARDS_S: Final = 600
-"""How long the last checkpoint is kept after a success: the acknowledgement may be lost."""
+"""How long the last checkpoint is kept after a success, because the acknowledgement may be lost."""
 GRACE_S: Final = 5.0
-"""How long a checkpoint may take to be saved when a run ends."""
+"""How long saving a checkpoint may take when a run ends."""
 Checkpoints = AsyncGenerator[Any, None]
 
 
@@ -43,14 +44,14 @@ class _Kept:
     enqueuer: Enqueuer
     job: Job[Any]
     _saved: bytes | None = None
-    """The last one that nodes have; None before the first."""
+    """The last checkpoint that nodes have; None before the first."""
     _last: bytes | None = None
-    """The last one that was yielded, before codecs change it."""
+    """The last checkpoint that was yielded, before codecs encode it."""
     _next_at: float = 0.0
 
     async def load(self) -> None:
-        """Give the job the one that nodes keep, if any. Raises `DisqueError`, and what a codec
-        raises."""
+        """Set `Job.checkpoint` to the checkpoint that nodes keep, if any. Raises `DisqueError`, and
+        errors of codecs."""
         self._next_at = anyio.current_time() + SAVE_EVERY_S
         found = await notes.find(self.enqueuer, self.job.id)
         if found is not None:
@@ -58,7 +59,8 @@ class _Kept:
             self.job.checkpoint = codec.read_plain(self._last, "json")
 
     async def reached(self, checkpoint: object) -> None:
-        """The handler has yielded this. Raises `Snooze` if the worker stops."""
+        """The handler has yielded a checkpoint: save it if it is time. Raises `Snooze` if the
+        worker stops."""
         self._last = _written(checkpoint)
         self.job.checkpoint = codec.read_plain(self._last, "json")
         if self.job.stopping and snoozing.can_wait(self.job.run):
@@ -68,13 +70,14 @@ class _Kept:
             self._next_at = anyio.current_time() + SAVE_EVERY_S
 
     async def interrupted(self) -> None:
-        """The run ends early. Never raises: work since the last checkpoint is done again."""
+        """The run ends early: save the last checkpoint. Never raises; if saving fails, work is
+        repeated."""
         if self._last != self._saved and self.job.run.why in (None, *_STILL_OURS):
             with anyio.move_on_after(GRACE_S, shield=True):
                 await self._save(notes.life_of(self.job.run))
 
     async def ended(self) -> None:
-        """The handler has returned."""
+        """The handler has returned: shorten the life of the saved checkpoint."""
         if self._saved is not None:
             await self._save(AFTERWARDS_S)
 
@@ -121,7 +124,8 @@ _STILL_OURS: Final = (Reason.SHUTDOWN, Reason.TOO_LONG)
 
 
 def _written(checkpoint: object) -> bytes:
-    """Raises `Dead` for what nodes cannot keep: it would be the same in each attempt."""
+    """The encoded checkpoint. Raises `Dead` if nodes cannot keep it, because every attempt would
+    yield the same."""
     try:
         body = codec.write(checkpoint, "json")
     except Exception as error:  # values of users may raise anything
@@ -137,8 +141,8 @@ def _written(checkpoint: object) -> bytes:
 def iterated(
     enqueuer: Enqueuer, fn: Callable[..., Checkpoints]
 ) -> Callable[..., Coroutine[Any, Any, None]]:
-    """An `async def` that runs the function to its end, and keeps the checkpoints it yields. Called
-    without a job it only runs it."""
+    """An `async def` that runs the function to its end and saves its checkpoints. Outside of a job
+    it only runs the function."""
 
     @wraps(fn)
     async def run(*args: Any, **kwargs: Any) -> None:

@@ -1,7 +1,7 @@
 """Results that nodes keep, for any process that has the app (docs/worker-results.md).
 
-A node has the result of a job if it has learned of the acknowledgement together with it. So one
-node is asked to wait for the end of the job, and then all nodes are asked for the result.
+A node has the result of a job if it received the acknowledgement that contained it. So one node is
+asked to wait for the end of the job, and then all nodes are asked for the result.
 """
 
 import logging
@@ -42,15 +42,15 @@ _log: Final = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
 SLICE_S: Final = 5.0
-"""For how long one node is asked to wait: if it stops to answer, others are asked after that."""
+"""How long one node is asked to wait: if it does not answer, other nodes are asked after that."""
 _SPARE_S: Final = SILENT_S + 0.5
-"""How much longer than its timeout a wait may take if a node is silent."""
+"""How much longer than its timeout a wait may take if a node does not answer."""
 _PAUSE_S: Final = 0.2
-"""Between two questions to all nodes, whose answers contradict each other or are missing."""
+"""The pause before all nodes are asked again, if answers were missing or inconsistent."""
 _OUTAGE_PAUSE_S: Final = 1.0
-"""After no node has answered."""
+"""The pause if no node has answered."""
 _MOST_STEPS: Final = 1000
-"""Of a chain that is followed."""
+"""The maximum number of steps of a chain that is followed."""
 _ERROR: Final = ("type", "text", "traceback")
 ENDS: Final[dict[Ended | None, str]] = {
     None: "it has not ended",
@@ -60,7 +60,7 @@ ENDS: Final[dict[Ended | None, str]] = {
     "gone": "no node knows it any more: it was cancelled, acknowledged without a result, or its "
     "life is over (ttl)",
 }
-"""Why there is no result."""
+"""Why there is no result, by how the job ended."""
 _REMEMBERED: Final[dict[str, tuple[Ended | None, str]]] = {
     "acknowledged": (
         "acked",
@@ -74,11 +74,11 @@ _REMEMBERED: Final[dict[str, tuple[Ended | None, str]]] = {
     "deleted": (None, "it was deleted"),
     "evicted": (None, "a node that was short of memory has evicted it"),
 }
-"""The same by the outcome that nodes remember of a job that they no longer have."""
+"""The same, by the outcome that nodes remember of a job that they no longer have."""
 
 
 def value_of(result: codec.Result, read: Callable[[Part], Value]) -> Value:
-    """The value that a result has. Raises `JobFailedError`."""
+    """The value of a result. Raises `JobFailedError` if it is an error or cannot be decoded."""
     if result.error is not None:
         raise JobFailedError(*(result.error.get(each, "") for each in _ERROR))
     try:
@@ -89,13 +89,13 @@ def value_of(result: codec.Result, read: Callable[[Part], Value]) -> Value:
 
 
 def unreadable(error: Exception) -> JobFailedError:
-    """Of a result that this process cannot decode."""
+    """The error for a result that this process cannot decode."""
     return JobFailedError(type(error).__qualname__, f"its result cannot be read: {error}")
 
 
 async def find(client: Asking, codecs: Codecs, job: str) -> codec.Result | None:
-    """What nodes keep of this job now; of a step of a chain, of the last step that has one. Raises
-    `DisqueError`, or one of `codec.BAD_INPUT`."""
+    """The result that nodes keep of this job now; for a chain, that of the last step with a result.
+    Raises `DisqueError`, or one of `codec.BAD_INPUT`."""
     for _ in range(_MOST_STEPS):
         best = _best((await _ask_all(client, job)).items)
         if best is None or best.result is None:
@@ -108,9 +108,9 @@ async def find(client: Asking, codecs: Codecs, job: str) -> codec.Result | None:
 
 
 async def wait(client: Asking, codecs: Codecs, job: str, timeout: float | None) -> codec.Result:
-    """The result of this job; of a chain, of its last step. Raises `JobFailedError` if it is dead
-    or its result cannot be decoded, and `NoResultError` after `timeout` seconds, or if it has ended
-    without a result."""
+    """The result of this job; for a chain, that of its last step. Raises `JobFailedError` if the
+    job is dead or its result cannot be decoded, and `NoResultError` after `timeout` seconds or if
+    the job has ended without a result."""
     seconds = seconds_of(timeout)
     limit = None if seconds == math.inf else seconds
     try:
@@ -135,8 +135,8 @@ async def _waited(client: Asking, codecs: Codecs, job: str, timeout: float | Non
 
 
 async def _decoded(client: Asking, codecs: Codecs, job: str, body: bytes) -> bytes:
-    """The result before codecs have changed it. Raises `JobFailedError` if this process cannot
-    decode it, and `NoResultError` if a codec fails otherwise."""
+    """The decoded result. Raises `JobFailedError` if this process cannot decode it, and
+    `NoResultError` if a codec fails otherwise."""
     coded = as_coded(body)
     if coded is None:
         return body
@@ -147,7 +147,7 @@ async def _decoded(client: Asking, codecs: Codecs, job: str, body: bytes) -> byt
         return await anyio.to_thread.run_sync(codecs.decode, coded, abandon_on_cancel=True)
     except (BadBodyError, NewerBodyError) as error:
         raise unreadable(error) from error
-    except Exception as error:  # a store, for example, that does not answer
+    except Exception as error:  # for example, a store does not answer
         text = f"its result cannot be read now: {type_and_text(error)}"
         raise NoResultError(job, "acked", text) from error
 
@@ -159,12 +159,12 @@ class _Waiting:
     client: Asking
     job: str
     left: float | None
-    """How many seconds more, at most."""
+    """The remaining seconds; None is no limit."""
     step: str = attrs.field(init=False, default=attrs.Factory(lambda self: self.job, True))
-    """The step that is waited for."""
+    """The id of the step that is awaited."""
 
     async def value(self) -> bytes:
-        """What nodes keep of the step."""
+        """The encoded result of the step."""
         missing_since: float | None = None
         while True:
             answer = await self._unless_none_answers(self._wait)
@@ -185,14 +185,15 @@ class _Waiting:
                 raise await self._dead()
             if end is not None and not found.unreached:
                 raise await self._none(end)
-            # A node that does not answer may be the one that has it.
+            # A node that does not answer may have the result.
             missing_since = now(self.client) if missing_since is None else missing_since
             if self.left == 0 or now(self.client) - missing_since > SETTLED_S:
                 raise await self._none(end, found.unreached)
             await self._pause()
 
     async def _wait(self) -> JobResult | None:
-        """What one node says when the job has ended; None if it has not within this slice."""
+        """The answer of one node after the job has ended; None if it has not ended within this
+        slice."""
         slice_s = SLICE_S if self.left is None else min(self.left, SLICE_S)
         began = now(self.client)
         answer: JobResult | None
@@ -201,13 +202,13 @@ class _Waiting:
             answer = await self.client.run(attrs.evolve(command, patience_s=SILENT_S))
         except UnknownJobError:
             answer = JobResult("acked", None)
-        # A node has waited for the whole slice, whatever the clock of a test says.
+        # A node has waited for the whole slice, even if the clock of a test stood still.
         self._passed(max(now(self.client) - began, slice_s if answer is None else 0.0))
         return answer
 
     async def _unless_none_answers(self, ask: Callable[[], Awaitable[Value]]) -> Value | None:
-        """What nodes answer. If none does, they may all be starting: None after a pause. Raises
-        `NoNodeError` at the end of the wait."""
+        """The answers of nodes. If no node answers, all of them may be starting: pause, and return
+        None. Raises `NoNodeError` at the end of the wait."""
         began = now(self.client)
         try:
             return await ask()
@@ -236,7 +237,7 @@ class _Waiting:
         return NoResultError(self.job, None if end == "gone" else end, text)
 
     async def _dead(self) -> JobFailedError:
-        """Why the step is dead, as nodes say it."""
+        """The error for a dead step, with the error or reason that nodes keep."""
 
         async def ask(node: Address) -> list[JobDetails]:
             found = unwrap(*await self.client.ask(node, [commands.show(self.step)]))
@@ -253,8 +254,8 @@ class _Waiting:
 
 
 async def why(client: Asking, job: str, end: Ended | None) -> tuple[Ended | None, str]:
-    """How a job has ended, and why it has no result; of one that no node has any more, by what
-    nodes remember."""
+    """How a job has ended, and why it has no result. For a job that no node has any more, ask nodes
+    for the outcome that they remember."""
     if end != "gone":
         return end, ENDS[end]
 
@@ -272,7 +273,8 @@ async def why(client: Asking, job: str, end: Ended | None) -> tuple[Ended | None
 
 
 _Answer = JobResult | None
-"""What a node says: how the job has ended, maybe with its result; None if it has not."""
+"""The answer of a node: how the job has ended, possibly with its result; None if it has not
+ended."""
 
 
 async def _ask_all(client: Asking, job: str) -> Found[_Answer]:
@@ -286,14 +288,14 @@ async def _ask_all(client: Asking, job: str) -> Found[_Answer]:
 
 
 def _best(answers: Sequence[_Answer]) -> JobResult | None:
-    """That with the result, if any."""
+    """The first answer with a result, if any."""
     return next((each for each in answers if each is not None and each.result is not None), None)
 
 
 def _end(answers: Sequence[_Answer]) -> Ended | None:
-    """How the job has ended, by what all nodes say that know it; None if it has not."""
+    """How the job has ended, by the answers of all nodes that have it; None if it has not."""
     ends: list[Any] = [None if each is None else each.end for each in answers]
-    for end in ("acked", "expired"):  # these are for good, whatever a node has not heard
+    for end in ("acked", "expired"):  # these are final, whatever other nodes report
         if end in ends:
             return end
     if not ends:
@@ -302,10 +304,10 @@ def _end(answers: Sequence[_Answer]) -> Ended | None:
 
 
 async def safely(client: Asking, codecs: Codecs, job: str) -> codec.Result | None:
-    """As `find`; None if nodes do not answer, or what they keep is no result."""
+    """As `find`; None if no node answers, or if nodes keep something that is not a result."""
     try:
         return await find(client, codecs, job)
-    except (JobFailedError, NoResultError):  # codecs cannot read it
+    except (JobFailedError, NoResultError):  # codecs cannot decode it
         raise
     except (DisqueError, *codec.BAD_INPUT):
         return None

@@ -1,4 +1,4 @@
-"""Kinds of values that options may have. `check_kinds` refuses others where they are declared."""
+"""The kinds of values that options accept. `check_kinds` rejects others at the declaration."""
 
 import functools
 import inspect
@@ -15,7 +15,7 @@ from disque_trio.worker.policies import Policy
 
 _MILLISECOND: Final = 0.001
 Kind = tuple[Callable[[Any], bool], str]
-"""Is a value of it, and what is it called?"""
+"""A predicate of values, and the description for error messages."""
 
 
 def _is_utf8(value: object) -> bool:
@@ -23,19 +23,19 @@ def _is_utf8(value: object) -> bool:
 
 
 def _is_name(value: object) -> bool:
-    """A name may have bytes that are not UTF-8, as file names may."""
+    """Names may contain bytes that are not UTF-8, as file names may."""
     return isinstance(value, str) and is_encodable(value, "surrogateescape")
 
 
 def _is_policy(value: object) -> bool:
-    """A policy, or a function that can be called with a job and an error."""
+    """Is it a policy, or a function that can be called with a job and an error?"""
     if isinstance(value, Policy):
         return True
     return takes(value, 2) and not isinstance(value, type) and not iscoroutinefunction(value)
 
 
 def takes(value: object, count: int) -> bool:
-    """Can it be called with so many arguments?"""
+    """Can it be called with `count` arguments?"""
     if not callable(value):
         return False
     try:
@@ -54,7 +54,7 @@ def or_none(kind: Kind) -> Kind:
 
 
 def one_of(*known: str) -> Kind:
-    """One of these words."""
+    """One of these strings."""
     return (
         lambda value: isinstance(value, str) and value in known,
         f"one of {', '.join(map(repr, known))}",
@@ -77,7 +77,7 @@ def whole(least: int | None = None, most: int | None = None) -> Kind:
 
 
 def whole_seconds(most: int) -> Kind:
-    """A time that nodes can keep; whether it is long enough is judged with other options."""
+    """A number of seconds that nodes can store; its lower bound depends on other options."""
     return (
         lambda value: is_whole(value) and value <= most,
         f"a whole number of seconds, {most} at most",
@@ -85,7 +85,7 @@ def whole_seconds(most: int) -> Kind:
 
 
 def unique_for(most: int) -> Kind:
-    """For how long a key is taken; nodes count in milliseconds."""
+    """How long a key is reserved; nodes count in milliseconds."""
     return (
         lambda value: (
             value == "until-done"
@@ -96,7 +96,7 @@ def unique_for(most: int) -> Kind:
 
 
 def group(most: int) -> Kind:
-    """The name of a group of up to so many bytes, or a function that returns it."""
+    """The name of a group, of up to `most` bytes, or a function that returns it."""
 
     def is_one(value: object) -> bool:
         if isinstance(value, str):
@@ -128,7 +128,7 @@ POLICY: Final[Kind] = _is_policy, "a policy, such as Backoff(), or a function of
 
 
 def _are_executors(value: object) -> bool:
-    """An executor of users has the method of `executors.dispatch.Executor`."""
+    """Are these numbers of threads, or objects with the method of `executors.dispatch.Executor`?"""
     return isinstance(value, Mapping) and all(
         _is_utf8(name)
         and name not in ("loop", "thread", "process")
@@ -150,11 +150,11 @@ OF_APP: Final[Mapping[str, Kind]] = {
         f"a whole number of seconds, from 1 to {LONGEST_PERIOD_S}",
     ),
 }
-"""Other arguments of an app and of its methods."""
+"""The kinds of other arguments of an app and its methods."""
 
 
 def check_kinds(options: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
-    """Raises `ValueError` for a value of another kind."""
+    """Raise `ValueError` for a value of another kind."""
     for name in options.keys() & kinds.keys():
         value, (is_one, kind) = options[name], kinds[name]
         if not is_one(value):
@@ -162,12 +162,12 @@ def check_kinds(options: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
 
 
 def check_function(name: str, fn: Any) -> None:
-    """Raises `ValueError` for what cannot be a task."""
+    """Raise `ValueError` if `fn` cannot be a task."""
     if isinstance(fn, str):
         raise ValueError(
             f"task {name}: {shown(fn)} is no function; a name is given as name={shown(fn)}"
         )
-    # Python 3.14 regards a `partial` as a routine. It has no name, module or docstring of its own.
+    # Python 3.14 regards a `partial` as a routine, but it has no name, module or docstring.
     is_routine = inspect.isroutine(fn) and not isinstance(fn, functools.partial)
     if not callable(fn) or not (is_routine or inspect.isclass(fn)):
         raise ValueError(f"task {name}: {shown(fn)} is no function: declare one that calls it")

@@ -1,4 +1,4 @@
-"""Limits of queues that an app declares: a worker sets them when it starts (decision 136)."""
+"""Limits of queues that an app declares; a worker sets them when it starts (decision 136)."""
 
 import logging
 from collections.abc import Callable, Coroutine, Sequence
@@ -19,14 +19,14 @@ from disque_trio.worker.checks import is_number, is_whole, shown, whole
 from disque_trio.worker.enqueue import Enqueuer
 
 AGAIN_S: Final = 5.0
-"""How long to wait after an error."""
+"""The pause after an error."""
 _SHORTEST_S: Final = 0.001
 _log: Final = logging.getLogger(__name__)
 _NUMBER: Final = optional(whole(1, MOST_LIMIT))
 
 
 def _rate(_: object, field: "attrs.Attribute[Any]", value: object) -> None:
-    """A whole number of jobs, and a number of seconds."""
+    """Accept a pair of a number of jobs and a number of seconds."""
     match value:
         case (jobs, per) if is_whole(jobs) and 1 <= jobs <= MOST_LIMIT and is_number(per):
             if _SHORTEST_S <= per <= LONGEST_PERIOD_S:
@@ -43,15 +43,15 @@ class QueueLimit:
 
     queue: str
     concurrency: int | None = attrs.field(default=None, validator=_NUMBER)
-    """How many of its jobs may be leased at the same time."""
+    """How many jobs of the queue may be leased at the same time."""
     rate: tuple[int, float] | None = attrs.field(default=None, validator=optional(_rate))
-    """How many may be delivered in so many seconds."""
+    """How many jobs may be delivered, and in how many seconds."""
     burst: int | None = attrs.field(default=None, validator=_NUMBER)
-    """How many of them at once, after a pause."""
+    """How many of them may be delivered at once, after a pause."""
     is_loose: bool = attrs.field(default=False)
-    """May each side of a partition use the whole?"""
+    """May each side of a partition use the whole limit?"""
     group_concurrency: int | None = attrs.field(default=None, validator=_NUMBER)
-    """The same of each group."""
+    """The same limits for each group of the queue."""
     group_rate: tuple[int, float] | None = attrs.field(default=None, validator=optional(_rate))
     group_burst: int | None = attrs.field(default=None, validator=_NUMBER)
 
@@ -72,7 +72,7 @@ class QueueLimit:
 
     @property
     def words(self) -> dict[str, Any]:
-        """As arguments of `limit_queue`."""
+        """The arguments of `limit_queue`."""
         rate, per = self.rate or (None, None)
         group_rate, group_per = self.group_rate or (None, None)
         return {
@@ -83,7 +83,7 @@ class QueueLimit:
 
     @property
     def settings(self) -> dict[str, int]:
-        """As QUEUE INFO reports it."""
+        """The limits as QUEUE INFO reports them."""
         rate, per = self.rate or (0, 0)
         group_rate, group_per = self.group_rate or (0, 0)
         return {
@@ -100,7 +100,7 @@ class QueueLimit:
 
 
 async def _apply(enqueuer: Enqueuer, limit: QueueLimit) -> None:
-    """Set the limits, unless they are set already. Raises `DisqueError`."""
+    """Set the limits, unless they are already set. Raises `DisqueError`."""
     client = enqueuer.client
     known = facts(await client.call("QUEUE", "INFO", limit.queue))
     if {name: known.get(name) for name in limit.settings} != limit.settings:
@@ -126,7 +126,7 @@ def applying(
     limits: Sequence[QueueLimit],
     beside: Callable[[], Coroutine[Any, Any, None]] | None,
 ) -> Callable[[], Coroutine[Any, Any, None]]:
-    """What sets the limits while the worker begins, and runs what else runs beside its jobs."""
+    """A coroutine function that sets the limits, and runs the worker's other background tasks."""
 
     async def run() -> None:
         async with anyio.create_task_group() as tasks:

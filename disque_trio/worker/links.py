@@ -1,7 +1,8 @@
-"""The driver's connections: each dials, greets, and then sends and reads until it ends.
+"""The driver's connections: each connects, sends its greeting, and then sends and reads until it
+ends.
 
-What is sent in one turn is one write, and what one read has brought is heard together. A connection
-never waits for another one.
+Requests of one turn are sent in one write, and replies of one read are passed on together.
+Connections do not wait for each other.
 """
 
 import os
@@ -23,68 +24,68 @@ from disque_trio.worker.parsing import Parser, make_parser
 
 CONNECT_TIMEOUT_S: Final = 5.0
 GRACE_S: Final = 1.0
-"""How long sending the rest may take when a connection is closed."""
+"""How long sending the remaining requests may take when a connection is closed."""
 READ_SIZE: Final = 1 << 16
 _BROKEN: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 _REFUSALS: Final = (b"NOAUTH", b"WRONGPASS", b"DENIED")
 
 
 class Listener(Protocol):
-    """Who hears what happens on connections."""
+    """Receives the events of connections."""
 
     def greeted(self, link: "Link", hello: Reply) -> None:
-        """The node has answered HELLO so."""
+        """The node has answered HELLO with this reply."""
         ...
 
     def received(self, link: "Link", replies: Sequence[Reply]) -> None:
-        """Replies have come, in the order of the requests."""
+        """Replies have arrived, in the order of the requests."""
         ...
 
     def refused(self, link: "Link", error: str) -> None:
-        """The node does not let this worker in: password or rights are missing."""
+        """The node rejects this worker: its password or permissions are missing."""
         ...
 
     def lost(self, link: "Link", error: ConnectionFailedError | None) -> None:
-        """The connection has ended; None if it was closed here."""
+        """The connection has ended; `error` is None if it was closed here."""
         ...
 
 
 @attrs.define(eq=False)
 class Link:
-    """A connection, made in the event loop."""
+    """A connection. Create it in the event loop."""
 
     number: int
     node: str
-    """The engine's name of the node."""
+    """The engine's name for the node."""
     address: Address
     listener: Listener
     name: str = ""
-    """What the node is to call it in CLIENT LIST."""
+    """The name of the connection in CLIENT LIST."""
     _unsent: list[bytes] = attrs.field(init=False, factory=list)
     _greeting: deque[bytes] = attrs.field(init=False, factory=deque)
-    """Commands of the greeting without a reply."""
+    """Commands of the greeting that have no reply yet."""
     _has_more: anyio.Event = attrs.field(init=False, factory=anyio.Event)
     _scope: anyio.CancelScope = attrs.field(init=False, factory=anyio.CancelScope)
     _is_closing: bool = attrs.field(init=False, default=False)
     _has_answered: bool = attrs.field(init=False, default=False)
     _refusal: Failure | None = attrs.field(init=False, default=None)
-    """The last reply to the greeting, if that is an error."""
+    """The last reply to the greeting, if it is an error."""
     _error: ConnectionFailedError | None = attrs.field(init=False, default=None)
     _fd: int | None = attrs.field(init=False, default=None)
-    """Of its socket, once that is open, if bytes go into it as they are."""
+    """The descriptor of the socket, once it is open, if bytes are written to it unchanged."""
     _is_writing: bool = attrs.field(init=False, default=True)
-    """The writer has bytes that are to be sent first."""
+    """Does the writer have bytes that must be sent first?"""
     _written: list[Callable[[], object]] = attrs.field(init=False, factory=list)
-    """Called when what is unsent has been written."""
+    """Called when all unsent requests have been written."""
 
     def send(self, words: Sequence[bytes]) -> None:
-        """Send a request with the others of this turn (`flush`), once the connection is open."""
+        """Queue a request, which `flush` sends with others once the connection is open."""
         self._unsent.append(encode_request(words))
 
     def flush(self) -> bool:
-        """Write what is unsent. False: that takes a moment.
+        """Write the unsent requests. Returns False if a task must write the rest.
 
-        A write without a task costs less, and what is to be written first is not late.
+        A direct write costs less than a task, and does not delay what must be written first.
         """
         if self._fd is not None and not self._is_writing and self._write_now(self._fd):
             return True
@@ -92,31 +93,34 @@ class Link:
         return False
 
     def when_written(self, written: Callable[[], object]) -> None:
-        """Call this when all is written that is unsent, or if the connection ends before."""
+        """Call this when all unsent requests have been written, or when the connection ends before
+        that."""
         self._written.append(written)
 
     def _write_now(self, fd: int) -> bool:
-        """Write what is unsent without a wait, as far as possible. Is that all?"""
+        """Write unsent requests as far as possible without waiting. Returns whether all are
+        written."""
         data = b"".join(self._unsent)
         self._unsent.clear()
         try:
             count = os.write(fd, data)
         except BlockingIOError:
             count = 0
-        except OSError:  # the reader finds out why
+        except OSError:  # the reader reports the error
             count = len(data)
         if count < len(data):
             self._unsent.append(data[count:])
         return count == len(data)
 
     def close(self) -> None:
-        """Close it once the rest is sent, after `GRACE_S` at the latest."""
+        """Close the connection when the remaining requests have been sent, after at most
+        `GRACE_S`."""
         self._is_closing = True
         self._has_more.set()
         self._scope.deadline = anyio.current_time() + GRACE_S
 
     async def serve(self, connect: Connect, secret: Callable[[], bytes | None]) -> None:
-        """Dial, and go on until the connection ends."""
+        """Connect, and serve the connection until it ends."""
         try:
             with self._scope:
                 await self._converse(await connect(self.address, CONNECT_TIMEOUT_S), secret())
@@ -188,7 +192,7 @@ class Link:
                 self.listener.received(self, replies)
 
     def _hear_greeting(self, replies: list[Reply]) -> list[Reply]:
-        """Take the replies to the greeting off; the others."""
+        """Process the replies to the greeting, and return the remaining ones."""
         count = min(len(replies), len(self._greeting))
         for reply in replies[:count]:
             word = self._greeting.popleft()
@@ -207,7 +211,7 @@ class Link:
 
     def _fail(self, error: BaseException | None) -> None:
         if self._error is None and self._greeting and self._refusal is not None:
-            # A node that has no place for a client says so in place of the first reply.
+            # A node without capacity for a client sends its refusal as the first reply.
             self._error = ended(str(self.address), self._refusal)
         if self._error is None:
             self._error = lost(

@@ -1,4 +1,4 @@
-"""What the member of a batch leaves for the collector when it has ended: a token."""
+"""The token that a member of a batch leaves for the collector when it ends."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Self
@@ -17,26 +17,26 @@ from disque_trio.worker.runtime import runtime
 from disque_trio.worker.tokens import OVER, SPARE_S, TOKENS, End, Token
 
 _YOUNG_S: Final = 5.0
-"""A job that is done within this time at its first delivery finds its batch as it was."""
+"""A job that succeeds within this time, at its first delivery, cannot be late for its batch."""
 
 
 @attrs.frozen
 class Membership:
-    """What the headers of a member say."""
+    """The membership of a job in a batch, from its headers."""
 
     queue: str
-    """Of the batch."""
+    """The queue of the batch."""
     place: int
     until: float
     """The deadline of the batch, in Unix seconds."""
     copies: Copies
-    """Of a token."""
+    """The replicas and confirmations of a token."""
     may_be_cancelled: bool = False
-    """Is it a flow, which may be over while its members run?"""
+    """Is it a flow, which may be over while members run?"""
 
     @classmethod
     def of(cls, headers: Mapping[str, Any]) -> Self | None:
-        """None for a job of no batch."""
+        """The membership of a job; None if it is in no batch."""
         match headers.get("batch"):
             case {"id": str(batch), "n": int(place), "ttl": int(ttl), **more}:
                 until = more.get("until")
@@ -48,8 +48,8 @@ class Membership:
 
 
 async def leave(client: "clients.Client", job: Job[Any], end: End | None) -> None:
-    """Leave a token that says how the job has ended, None is done, unless it belongs to no batch or
-    to one that is over. Raises `DisqueError`."""
+    """Leave a token that states how the job has ended; `end` is None if it succeeded. Does nothing
+    if the job is in no batch, or if the batch is over. Raises `DisqueError`."""
     member = Membership.of(job.headers)
     if member is None:
         return
@@ -65,7 +65,7 @@ async def leave(client: "clients.Client", job: Job[Any], end: End | None) -> Non
 
 
 async def over(client: "clients.Client", queue: str) -> Literal["no", "yes", "swept"]:
-    """Is the batch that has this queue over, as far as nodes say, and is its queue empty?"""
+    """Is the batch of this queue over, as far as nodes report, and has its queue been emptied?"""
     try:
         mark = await key_holder(client, (queue, OVER))
     except DisqueError:  # a node of the original, for example
@@ -76,8 +76,8 @@ async def over(client: "clients.Client", queue: str) -> Literal["no", "yes", "sw
 
 
 def _may_be_late(job: Job[Any], end: End | None, left: float) -> bool:
-    """May the job have run twice, or have been redriven, or is the deadline over? Nobody takes the
-    token of a batch that is over."""
+    """May the batch be over: may the job have run twice or have been redriven, or has the deadline
+    passed? Tokens of a batch that is over remain in its queue."""
     born = created_at(job.key)
     return (
         job.delivery > 1

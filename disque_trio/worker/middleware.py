@@ -1,4 +1,4 @@
-"""Layers around each run of a job, composed once."""
+"""Middleware around each run of a job."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -7,12 +7,12 @@ from disque_trio.worker.context import Job
 
 Inner = Callable[[], Awaitable[object]]
 Middleware = Callable[[Job[Any], Inner], Awaitable[object]]
-"""Gets the job and what runs it, which it awaits once; it returns the result."""
+"""Called with the job and a function that runs it, which it awaits once; returns the result."""
 Body = Callable[[Job[Any], Sequence[Any], dict[str, Any]], Awaitable[object]]
 
 
 def compose(layers: Sequence[Middleware], body: Body) -> Body:
-    """The body with all layers around it, the first one outermost."""
+    """The body wrapped in all layers, the first one outermost."""
     for layer in reversed(layers):
         body = _around(layer, body)
     return body

@@ -1,7 +1,7 @@
-"""What the library keeps beside a job: its last checkpoint, and its last trial.
+"""Notes that the library keeps for a job: its last checkpoint, and its last trial.
 
-A note is the body of another job, whose key names the first. That one is delayed for as long as it
-lives, so no node ever queues it, each new one replaces it, and every replica shows it.
+A note is the body of another job, whose key is the id of the first. That job is delayed for all of
+its life, so nodes never enqueue it. A new note replaces it, and every replica can be read.
 """
 
 from typing import Final, Literal
@@ -19,14 +19,14 @@ _SPARE_S: Final = 60
 
 
 def life_of(run: Run) -> int:
-    """How long a note is of use, in seconds: as long as the job lives; a dead one may be
+    """How long a note is kept, in seconds: as long as the job lives, because a dead job may be
     redriven."""
     left = deciding.left_s(run)
     return max(_SPARE_S, round(left)) if left < TTL_S else TTL_S
 
 
 async def find(enqueuer: Enqueuer, key: str) -> bytes | None:
-    """The note with this key, or None. Raises `DisqueError`."""
+    """The note with this key; None if there is none. Raises `DisqueError`."""
     holder = await key_holder(enqueuer.client, (NOTES, key))
     if holder is None:
         return None
@@ -43,7 +43,7 @@ async def keep(
     replicate: int | None,
     sync: int | Literal["auto"],
 ) -> str:
-    """Keep this note in place of an earlier one; its id. Raises `DisqueError`."""
+    """Keep this note instead of an earlier one. Returns the id of its job. Raises `DisqueError`."""
     return await enqueuer.client.run(
         commands.addjob(
             NOTES,

@@ -1,4 +1,4 @@
-"""Reports events of jobs to the hooks of a worker and to `Job.on_end`. Nothing in here raises."""
+"""Reports events of jobs to the hooks of a worker and to `Job.on_end`. Nothing here raises."""
 
 import logging
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class Notifier:
     _monotonic: Callable[[], float] = attrs.field(init=False, factory=lambda: runtime().monotonic)
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Until the stack is left, hooks are called, if there are any."""
+        """Call hooks, if there are any, until the stack is left."""
         if self.hooks.declared:
             announcer = HookRunner(self.hooks, self.in_threads)
             self._announcer = await stack.enter_async_context(announcer)
@@ -56,18 +56,18 @@ class Notifier:
             self._announcer.emit(kind(at=self.now(), worker=self.worker))
 
     def started(self, job: Job[Any]) -> None:
-        """Its handler is about to run."""
+        """The handler of the job is about to run."""
         announcer = self._announcer
         if announcer is not None and announcer.wants(JobStarted) and not _is_own(job):
             announcer.emit(self._event(JobStarted, job))
 
     def succeeded(self, job: Job[Any]) -> None:
-        """Its handler has returned."""
+        """The handler of the job has returned."""
         if job.ends or self._announcer is not None:
             self._ended(job, JobSucceeded)
 
     def interrupted(self, job: Job[Any] | None) -> None:
-        """The worker has cancelled its run, if it had begun."""
+        """The worker has cancelled the run of the job, if it had begun."""
         if job is None:
             return
         reason = "" if job.run.why is None else job.run.why.value
@@ -75,7 +75,7 @@ class Notifier:
         self._ended(job, JobReleased, why="stopping" if is_end else "lost", reason=reason)
 
     def ended(self, job: Job[Any], end: End) -> None:
-        """Its run has ended in another way."""
+        """The run of the job has ended in another way."""
         match end.how:
             case "retried":
                 found = {"error": end.error, "reason": end.reason, "after": end.after}

@@ -1,7 +1,8 @@
-"""Effects in a SQL database that happen once, though a job may be delivered several times.
+"""Effects in a SQL database that happen once, although a job may be delivered several times.
 
-A row with the job's key is written in the transaction of the effect. So both are there, or neither
-is. What is kept only in the queue cannot promise that: both sides of a partition may deliver a job.
+A row with the job's key is inserted in the transaction of the effect, so both are committed or
+neither is. A mark in the queue cannot guarantee that, because both sides of a partition may deliver
+a job.
 """
 
 import re
@@ -12,8 +13,8 @@ TABLE: Final = "disque_once"
 CREATE_TABLE: Final = (
     f"CREATE TABLE IF NOT EXISTS {TABLE} (name VARCHAR(512) PRIMARY KEY, claimed_at BIGINT)"
 )
-"""Makes the table, unless it is there. `claimed_at` is in Unix seconds, so that old rows can be
-deleted: a job may come again during all of its TTL, and after REDRIVE."""
+"""Creates the table, unless it exists. `claimed_at` is in Unix seconds, for deleting old rows: a
+job may be redelivered during all of its TTL, and after REDRIVE."""
 
 _MARKS: Final = {
     "qmark": "?, ?",
@@ -22,15 +23,15 @@ _MARKS: Final = {
     "numeric": ":1, :2",
     "named": ":name, :at",
 }
-"""How the parameters of a statement are written, by the `paramstyle` of the module."""
+"""The parameters of the statement, by the `paramstyle` of the module."""
 
 
 class Cursor(Protocol):
-    """What is used of a cursor of a DB-API 2.0 module."""
+    """The methods used of a DB-API 2.0 cursor."""
 
     @property
     def rowcount(self) -> int:
-        """How many rows the statement has changed."""
+        """The number of rows that the statement has changed."""
         ...
 
     def execute(self, statement: str, parameters: Any, /) -> object:
@@ -38,12 +39,12 @@ class Cursor(Protocol):
         ...
 
     def close(self) -> object:
-        """It is not needed any more."""
+        """Close the cursor."""
         ...
 
 
 class Connection(Protocol):
-    """What is used of a connection of a DB-API 2.0 module (PEP 249)."""
+    """The methods used of a DB-API 2.0 connection (PEP 249)."""
 
     def cursor(self) -> Cursor:
         """A new cursor."""
@@ -53,11 +54,12 @@ class Connection(Protocol):
 def claim(
     connection: Connection, name: str, now: float, *, paramstyle: str = "qmark", table: str = TABLE
 ) -> bool:
-    """Is this the first transaction with this name? It is not if one that was committed had it; one
-    that is under way is waited for. Commits nothing.
+    """Is this the first transaction that claims this name? Returns False if a committed one has. If
+    another transaction with the name is in progress, the database waits for it. Commits nothing.
 
-    `paramstyle` is that of the module of the connection. The database must know `INSERT … ON
-    CONFLICT DO NOTHING`, as SQLite (3.24) and PostgreSQL do.
+    `paramstyle` is that of the connection's module. The database must support `INSERT … ON CONFLICT
+    DO NOTHING`, as SQLite (3.24) and PostgreSQL do. Raises `ValueError` for an unknown `paramstyle`
+    or an invalid `table`.
     """
     if paramstyle not in _MARKS:
         raise ValueError(f"paramstyle={paramstyle!r} must be one of {', '.join(_MARKS)}")

@@ -1,8 +1,8 @@
-"""Cancel scopes, nurseries and task groups that a function has entered and not left.
+"""Finds cancel scopes, nurseries and task groups that a function has entered and not left.
 
-The task that ran it goes on within them: their deadlines cancel what runs there next, and nothing
-around them can be left. Neither Trio nor anyio tells what is open, so their tasks are asked, by
-names that are not public (`tests/worker/test_open_scopes.py`).
+The task that ran the function continues inside of them: their deadlines cancel what runs there
+next, and no outer scope can be left. Trio and anyio have no public API for open scopes, so this
+reads private attributes (`tests/worker/test_open_scopes.py`).
 """
 
 import asyncio
@@ -25,14 +25,15 @@ _TEXT: Final = (
 
 
 class LeftOpenError(DisqueError):
-    """A handler has returned within a cancel scope, nursery or task group that it has entered."""
+    """A handler has returned without leaving a cancel scope, nursery or task group that it
+    entered."""
 
 
 _LOOK_S: Final = 0.001
 
 
 class OpenScopes:
-    """Where a task is among its cancel scopes."""
+    """The current position of a task in its cancel scopes."""
 
     __slots__ = ("_held", "_name", "outer")
 
@@ -42,12 +43,13 @@ class OpenScopes:
         self.outer = self.innermost()
 
     def innermost(self) -> Any:
-        """The innermost scope, to be compared."""
+        """The innermost scope, for comparison."""
         return getattr(self._held, self._name, None)
 
     async def leave(self, error: BaseException | None = None) -> None:
-        """Leave all that was entered since, and cancel what runs there. Raises `LeftOpenError`; but
-        if this error was raised, and is no cancellation by what was left open, it gets a note."""
+        """Leave all scopes that were entered since, and cancel what runs in them. Raises
+        `LeftOpenError`. If `error` was raised, and is not a cancellation by an open scope, add a
+        note to it instead."""
         left: list[str] = []
         while (inner := self.innermost()) is not self.outer and inner is not None:
             left.append(await (_leave_trio if hasattr(inner, "_scope") else _leave_asyncio)(inner))
@@ -56,7 +58,7 @@ class OpenScopes:
             with suppress(BaseException):  # code of users
                 error.add_note(text)
             return
-        raise LeftOpenError(text) from error  # no variable: it would be in a cycle
+        raise LeftOpenError(text) from error  # no variable, which would make a cycle
 
 
 def _is_stray(error: BaseException) -> bool:
@@ -65,7 +67,7 @@ def _is_stray(error: BaseException) -> bool:
 
 
 def here() -> OpenScopes:
-    """Where the task is that runs here."""
+    """The position of the current task."""
     loop = asyncio._get_running_loop()
     task: Any = None if loop is None else asyncio.current_task(loop)
     if task is None:
@@ -90,8 +92,8 @@ async def _leave_trio(status: Any) -> str:
         scope.__exit__(None, None, None)
         return "a cancel scope"
     count = len(nursery.child_tasks)
-    # Trio may leave it, too, in another task, if it was entered in an asynchronous generator that
-    # nobody has closed. So it gets another parent, of which that is the last nursery.
+    # If the nursery was entered in an asynchronous generator that was not closed, Trio may leave it
+    # again in another task. So it gets another parent, of which it is the last nursery.
     nursery._closed, nursery._parent_task = True, SimpleNamespace(_child_nurseries=[nursery])
     task._child_nurseries.pop()
     scope.cancel()

@@ -1,8 +1,8 @@
-"""The clients of an app: one for each event loop that has opened it, in each world.
+"""The clients of an app: one for each event loop and runtime in which the app is open.
 
-The event loop keeps its client alive, not the app. A loop that ends without closing the app closes
-the client as it finalizes its asynchronous generators. If it does not do even that, its sockets
-are shut down when it is closed or collected.
+The event loop keeps its client alive, not the app. If a loop ends without closing the app, it
+closes the client when it finalizes its asynchronous generators. If it does not finalize them, the
+sockets are shut down when the client is collected.
 """
 
 import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from disque_trio.worker.results import Results, Update
 
 _Key = tuple[int, Runtime, "ref[Any]"]
-"""A process, a world, an event loop."""
+"""A process, a runtime, an event loop."""
 
 
 @attrs.define(eq=False)
@@ -37,13 +37,13 @@ class Opened:
     client: "clients.Client"
     results: "Results"
     count: int = 0
-    """How often the app was opened and not closed."""
+    """The number of times the app was opened and not closed."""
     _process: int = attrs.field(init=False, factory=os.getpid)
     _release: Callable[[], object] = attrs.field(init=False)
     _closing: AsyncGenerator[None, None] = attrs.field(init=False)
 
     async def begin(self) -> None:
-        """Close the client when the event loop ends, unless `end` does it before."""
+        """Close the client when the event loop ends, unless `end` was called before."""
         self._release = _loops().keep(self)
         self._closing = _closing(self.client)
         await anext(self._closing)
@@ -59,7 +59,7 @@ class Opened:
 
 
 async def _closing(client: "clients.Client") -> AsyncGenerator[None, None]:
-    """Both asyncio and Trio finalize asynchronous generators when the event loop ends."""
+    """Asyncio and Trio finalize asynchronous generators when the event loop ends."""
     try:
         yield
     finally:
@@ -67,7 +67,7 @@ async def _closing(client: "clients.Client") -> AsyncGenerator[None, None]:
 
 
 class OpenedApp:
-    """All clients of an app but the blocking ones."""
+    """All clients of an app except the blocking ones."""
 
     def __init__(self, codecs: Codecs) -> None:
         self._codecs = codecs
@@ -80,7 +80,7 @@ class OpenedApp:
         return bool(self._all)
 
     def find(self) -> Opened | None:
-        """That of the event loop that runs here."""
+        """The client of the current event loop; None if the app is not open in it."""
         if not self._all:
             return None
         try:
@@ -89,7 +89,8 @@ class OpenedApp:
             return None
 
     def get(self) -> Opened:
-        """The same. Raises `NotOpenError`."""
+        """The client of the current event loop. Raises `NotOpenError` if the app is not open in
+        it."""
         opened = self.find()
         if opened is None:
             raise NotOpenError(
@@ -99,7 +100,7 @@ class OpenedApp:
         return opened
 
     async def open(self, url: str | Cluster) -> None:
-        """Have a client, in this event loop, until `close` was called as often."""
+        """Open the client of this event loop. Each call needs a call of `close`."""
         opened = self.find()
         if opened is None:
             client = runtime().client(url)
@@ -109,7 +110,7 @@ class OpenedApp:
         opened.count += 1
 
     async def close(self) -> None:
-        """Give it back. Raises `NotOpenError`."""
+        """Undo one `open`. The last `close` closes the client. Raises `NotOpenError`."""
         opened = self.get()
         opened.count -= 1
         if not opened.count:
@@ -129,7 +130,8 @@ class OpenedApp:
         steps: "Sequence[Place]",
         since: float,
     ) -> "R_co":
-        """`Results.wait`. Raises `NotOpenError` where these results do not come."""
+        """As `Results.wait`. Raises `NotOpenError` if these results are sent to another event
+        loop."""
         self._check(results, job)
         return await results.wait(key, read, job, timeout, steps=steps, since=since)
 
@@ -143,7 +145,8 @@ class OpenedApp:
         steps: "Sequence[Place]",
         since: float,
     ) -> "AsyncIterator[Update]":
-        """`Results.updates`. Raises `NotOpenError` where these results do not come."""
+        """As `Results.updates`. Raises `NotOpenError` if these results are sent to another event
+        loop."""
         self._check(results, job)
         async for update in results.updates(key, job, timeout, steps=steps, since=since):
             yield update
@@ -164,5 +167,5 @@ def _key() -> _Key:
 
 @cache
 def _loops() -> Any:
-    """Who adds no jobs in an event loop does not wait for its imports."""
+    """Imported lazily, for processes that add jobs without an event loop."""
     return import_module("disque_trio.worker.event_loops")

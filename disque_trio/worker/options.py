@@ -1,8 +1,8 @@
-"""How a job is added: its queue, its times, its copies, its key. Seconds.
+"""Options of tasks and jobs: queue, times, replicas, keys. Times are in seconds.
 
-Invalid options raise an error when a task is declared, not when a job is lost. Each option is a
-field of `Options` or of `Definition`, whose `Row` has its kind and its meaning: checks, the table
-of docs/worker.md and the headers of jobs are derived from it.
+Invalid options raise an error when the task is declared. Each option is a field of `Options` or
+`Definition`; its `Row` has its kind and its meaning. Checks, the table in docs/worker.md and the
+headers of jobs are derived from the rows.
 """
 
 import difflib
@@ -29,12 +29,12 @@ from disque_trio.worker.precedence import LEASE_S, SHORTEST_LEASE_S, TTL_S, life
 from disque_trio.worker.runtime import runtime
 
 RESERVED: Final = "disque-trio."
-"""Queues of this library begin so."""
+"""The prefix of queues of this library."""
 NOTES: Final = RESERVED + "checkpoints"
-"""The queue of jobs that are notes beside other jobs: their checkpoints and trials."""
+"""The queue of notes, which are jobs with the checkpoints and trials of other jobs."""
 LOOKS: Final = RESERVED + "looks."
-"""Begins the name of a queue beside one with limits, for coordinators of flows and collectors of
-batches: a look at a flow must not use up what its members need."""
+"""The prefix of the second queue beside a queue with limits, for coordinators of flows and
+collectors of batches: their runs must not use up the limits of the members."""
 OWN_HEADERS: Final = frozenset((
     "added", "attempts", "batch", "due", "hops", "keep", "lease", "priority", "replicate",
     "reply_codecs", "reply_key", "reply_to", "result_ttl", "snoozes", "sync", "then", "tries",
@@ -42,17 +42,17 @@ OWN_HEADERS: Final = frozenset((
 ))  # fmt: skip
 """Headers that this library writes."""
 UNKEPT: Final = "unkept"
-"""The header of a job whose result nodes do not keep, though its producer waits for it."""
+"""The header of a job whose result nodes do not keep, although its producer waits for it."""
 
 
 def without_own(headers: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the producer alone."""
+    """The headers that the producer has set."""
     return {name: value for name, value in headers.items() if name not in OWN_HEADERS}
 
 
 _TOO_LATE: Final = "{}: a job waits for ten years (" + f"{LONGEST_S} s) at most"
 _MAX_UNIQUE: Final = 256
-"""Bytes that a node takes as a key."""
+"""The maximum size of a key on nodes, in bytes."""
 _PRIORITY: Final = BY_WORD[b"PRIORITY"]
 _GROUP: Final = BY_WORD[b"GROUP"]
 _REPLICATE: Final = BY_WORD[b"REPLICATE"]
@@ -63,18 +63,19 @@ _ROW: Final = "row"
 
 Conflict = Literal["return", "reject", "again", "replace"]
 EXECUTORS: Final = ("loop", "thread", "process")
-"""Where functions run, without those of the app."""
+"""The built-in executors."""
 GroupOf = Callable[..., str | None]
-"""The group of a job, from its arguments; None or empty for none."""
+"""Returns the group of a job from its arguments; None or an empty text for none."""
 Decide = Callable[[Any, BaseException], float | None]
-"""A policy that is a function of the job and the error: the wait, or None if the job is dead."""
+"""A retry policy as a function of the job and the error. Returns the wait in seconds; None makes
+the job dead."""
 
 
-# Where an option may be given. Type checkers cannot derive these from the rows below.
+# Where an option may be set. Type checkers cannot derive these from the rows below.
 
 
 class Defaults(TypedDict, total=False):
-    """Options of an app, of a task, and of one of its jobs."""
+    """Options of an app, a task, or a job."""
 
     queue: str
     lease: int
@@ -87,7 +88,7 @@ class Defaults(TypedDict, total=False):
 
 
 class Shared(Defaults, total=False):
-    """Options of a task, and of one of its jobs."""
+    """Options of a task or a job."""
 
     group: str | GroupOf
     unique: str | bool
@@ -106,7 +107,7 @@ class JobOptions(Shared, total=False):
 
 
 class RunDefaults(TypedDict, total=False):
-    """Options of an app, of a task, and of a consumer."""
+    """Options of an app, a task, or a consumer."""
 
     timeout: float
     retry: Policy | Decide
@@ -140,16 +141,16 @@ GIVEN_TO: Final = {
 
 @attrs.frozen(kw_only=True)
 class Row:
-    """What is known of an option beside its name and its default."""
+    """The properties of an option besides its name and default."""
 
     kind: Kind
     meaning: str
-    """For docs/worker.md, as the default; in Markdown."""
+    """The description for docs/worker.md, in Markdown."""
     shown: str
     is_of_steps: bool = False
-    """Does a later step of a chain keep it? Its value is JSON."""
+    """Does a later step of a chain keep it? If so, its value must be JSON."""
     is_carried: bool = False
-    """Does a job that is added again keep it in its headers? Its value is an int."""
+    """Does a job that is added again keep it in its headers? If so, its value must be an int."""
 
 
 def option(
@@ -160,7 +161,8 @@ def option(
     converter: Callable[[Any], Any] | None = None,
     **more: Any,
 ) -> Any:
-    """A field with a `Row`. `shown` is the default for people, if its text does not do."""
+    """An attrs field with a `Row`. `shown` is the default in the documentation, if it differs from
+    `str(default)`."""
     if shown is None:
         shown = "" if default is None else str(default)
     row = Row(kind=kind, meaning=meaning, shown=shown, **more)
@@ -168,7 +170,7 @@ def option(
 
 
 def rows(record: type) -> dict[str, Row]:
-    """The options among the fields of a record."""
+    """The options among the fields of a class."""
     return {
         field.name: field.metadata[_ROW] for field in attrs.fields(record) if _ROW in field.metadata
     }
@@ -180,7 +182,7 @@ def _copied(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """How a job is added."""
+    """The options of a job."""
 
     queue: str = option(kinds.NAME, "the queue", "default", "`default`", is_of_steps=True)
     delay: float = option(
@@ -284,7 +286,8 @@ class Options:
         True,
     )
     is_ttl_named: bool = True
-    """Does a job that waits longer raise an error? Otherwise it lives longer."""
+    """Was `ttl` set explicitly? If so, a delay longer than `ttl` raises an error; otherwise `ttl`
+    is extended."""
 
     def __attrs_post_init__(self) -> None:
         check_kinds({name: getattr(self, name) for name in _OF_JOB}, _OF_JOB)
@@ -327,17 +330,17 @@ class Options:
 
     @property
     def copies(self) -> Copies:
-        """How safe a job is."""
+        """The replicas and confirmations of the job."""
         return Copies(replicate=self.replicate, sync=self.sync)
 
     @classmethod
     def of(cls, defaults: Mapping[str, Any], named: Mapping[str, Any]) -> "Options":
-        """Those that are named, and the app's defaults. Raises `ValueError`."""
+        """The options from `named` and the app's defaults. Raises `ValueError`."""
         known = {name: each for name, each in settled(defaults, named).items() if name in _OF_JOB}
         return cls(**known, is_ttl_named="ttl" in named)
 
     def times(self, now: float) -> tuple[float, int]:
-        """How long it waits before it is queued, and how long it lives; `now` is Unix time. Raises
+        """The delay and the TTL of a job that is added `now` (Unix time), in seconds. Raises
         `ValueError`."""
         if self.at is None:
             return self.delay, self.ttl
@@ -365,8 +368,8 @@ _TOO_MANY: Final = (
 
 
 def queue_of_looks(queue: str, limits: Container[str]) -> str:
-    """Where the coordinators and collectors wait that a worker of this queue runs, if these queues
-    have limits."""
+    """The queue of the coordinators and collectors that a worker of this queue runs; `limits` are
+    the queues with limits."""
     return LOOKS + queue if queue in limits else queue
 
 
@@ -379,7 +382,7 @@ def _names(aliases: Iterable[str]) -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class Definition:
-    """A task, as it is declared."""
+    """The definition of a task."""
 
     name: str = option(
         kinds.TEXT,
@@ -418,12 +421,12 @@ class Definition:
         MAX_CRASHES,
     )
     is_bound: bool = False
-    """Does the function want the job first?"""
+    """Does the function receive the job as its first argument?"""
     options: Options = attrs.field(factory=Options)
     defaults: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     """Options of the app."""
     named: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
-    """Options that are named for the task, or for its next jobs."""
+    """Options that were set for the task, or by `using` for its next jobs."""
 
     def __attrs_post_init__(self) -> None:
         for is_wrong, text in self._mistakes():
@@ -451,8 +454,8 @@ class Definition:
         named: Mapping[str, Any],
         defaults: Mapping[str, Any] | None = None,
     ) -> "Definition":
-        """As `App.task` is told. Raises `TypeError` for an option that is not known, and
-        `ValueError` for what cannot work."""
+        """The definition for the options of `App.task`. Raises `TypeError` for an unknown option,
+        and `ValueError` for invalid ones."""
         check_names(named, TaskOptions)
         _check(str(name), {**named, "name": name})
         begun = cls(name=name, is_bound=is_bound, defaults=defaults or {})
@@ -462,8 +465,8 @@ class Definition:
         return found
 
     def using(self, changes: Mapping[str, Any]) -> "Definition":
-        """With these options for its next jobs. Raises `TypeError` for an option that is not
-        known, and `ValueError` for what cannot work."""
+        """The definition with these options changed. Raises `TypeError` for an unknown option, and
+        `ValueError` for invalid ones."""
         return self._with(with_changes(self.named, changes))
 
     def _with(self, named: Mapping[str, Any]) -> "Definition":
@@ -480,8 +483,8 @@ class Definition:
         return attrs.evolve(self, **run, options=options, named=named)
 
     def check_waits(self) -> None:
-        """Raises `ValueError` if the job would not live until its last attempt. With the policy
-        that nobody has chosen it is dead before."""
+        """Raise `ValueError` if a job would expire before its last attempt. With the default policy
+        such a job is dead earlier instead."""
         if isinstance(self.retry, Policy) and self.options.lease != 0:
             longest, ttl = self.retry.longest(), self.options.ttl
             if longest > ttl:
@@ -500,8 +503,7 @@ _OTHER: Final[Mapping[str, dict[str, Any]]] = {"at": {"delay": 0}, "delay": {"at
 
 
 def with_changes(named: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Options named for a job, of which the later ones count. Raises `TypeError` for an option that
-    is not known."""
+    """The options with later changes applied. Raises `TypeError` for an unknown option."""
     check_names(changes, JobOptions)
     changed = dict(named)
     for name in changes:
@@ -513,12 +515,12 @@ def with_changes(named: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[s
 
 
 def check_options(values: Mapping[str, Any]) -> None:
-    """Raises `ValueError` for a value that the option of this name cannot have."""
+    """Raise `ValueError` for an invalid value of an option."""
     check_kinds(values, {**_OF_JOB, **_OF_DEFINITION})
 
 
 def check_names(names: Mapping[str, Any], known: type) -> None:
-    """Raises `TypeError` for a name that is none of these, and says which one is near."""
+    """Raise `TypeError` for an unknown name, and suggest a similar one."""
     for name in names:
         if name not in known.__annotations__:
             near = difflib.get_close_matches(name, known.__annotations__, n=1)
@@ -527,7 +529,7 @@ def check_names(names: Mapping[str, Any], known: type) -> None:
 
 
 def unique_key(task: str, unique: str | bool, arguments: bytes) -> str:
-    """The key for a node: tasks of one queue do not share keys."""
+    """The key on nodes, which includes the task: tasks with the same queue do not share keys."""
     found = f"{task}:{sha256(arguments).hexdigest() if unique is True else unique}"
     size = len(found.encode())
     return found if size <= _MAX_UNIQUE else sha256(found.encode()).hexdigest()
@@ -538,17 +540,17 @@ Place = tuple[str, str]
 
 
 def place_of(step: Step) -> Place:
-    """The queue of a step, and its key for nodes."""
+    """The queue of a step, and its key on nodes."""
     queue = step.options.get("queue", Options().queue)
     return queue, unique_key(step.task, step.once or step.key, b"")
 
 
 _MOVING: Final = frozenset(("at", "delay", "lease", "ttl"))
-"""Options to which others may give way."""
+"""Options that other options are adapted to (`precedence`)."""
 
 
 def carried_by(definition: Definition, changes: Mapping[str, Any]) -> dict[str, int]:
-    """Those that these changes have named, and those that gave way to them."""
+    """The carried options that these changes set, and those that were adapted to them."""
     if not changes:  # the usual case
         return {}
     if not changes.keys() & _MOVING:
@@ -565,7 +567,7 @@ def carried_by(definition: Definition, changes: Mapping[str, Any]) -> dict[str, 
 
 
 def carried(options: Options, headers: Mapping[str, Any]) -> Options:
-    """The task's options with those of a job. Raises `ValueError`."""
+    """The task's options with those in the headers of a job. Raises `ValueError`."""
     of_job = {name: headers[name] for name in sorted(CARRIED & headers.keys())}
     if not all(isinstance(value, int) for value in of_job.values()):
         raise ValueError(f"options of the job are no numbers: {of_job}")

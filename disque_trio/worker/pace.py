@@ -1,7 +1,7 @@
 """How often collectors and coordinators look at their batches and flows.
 
-Each look takes a slot of the worker, and is an older job than the members that it waits for, so it
-comes before them. Many of them leave half of the slots to the members.
+Each look occupies a slot of the worker. The collector is an older job than the members that it
+waits for, so it is delivered before them. Pauses leave at least half of the slots to members.
 """
 
 from typing import Final
@@ -10,17 +10,18 @@ import attrs
 
 SHORTEST_S: Final = 0.25
 LONGEST_S: Final = 15.0
-"""The shortest and the longest pause between two looks,"""
+"""The longest pause between two looks; `SHORTEST_S` is the shortest."""
 PART: Final = 4
-"""which is this part of the time since anything has happened. So a batch of long jobs takes an
-eighth longer than its jobs."""
+"""A pause is the time since the last change, divided by this. So a batch of long jobs takes an
+eighth longer than its jobs, on average."""
 LOOKS_PER_S: Final = 200
-"""Members that nodes are asked for in a second. With more than 3,000 the longest pause grows."""
+"""The maximum number of members that nodes are asked about per second. With more than 3,000 members
+the longest pause grows."""
 _RECENT_S: Final = 5.0
 _LONGEST_LOOK_S: Final = 0.2
-"""What a look takes longer, it has waited in a free slot."""
+"""The maximum duration of a look that counts; the rest is waiting in a free slot."""
 _SHARE: Final = 0.5
-"""Of the slots, for looks."""
+"""The share of the slots for looks."""
 
 
 @attrs.define(eq=False)
@@ -28,9 +29,9 @@ class Pace:
     """The looks of a worker. Times are seconds on one clock."""
 
     _looked_at: dict[str, float] = attrs.field(init=False, factory=dict)
-    """The batches and flows of the last looks, the oldest first."""
+    """The batches and flows of recent looks, the oldest first."""
     _took: float = attrs.field(init=False, default=0.0)
-    """A look, on average."""
+    """The average duration of a look."""
 
     def looked(self, name: str, began: float, now: float) -> None:
         """A look at this batch or flow has ended."""
@@ -42,8 +43,9 @@ class Pace:
             del self._looked_at[next(iter(self._looked_at))]
 
     def pause(self, quiet: float, pending: int, slots: int) -> float:
-        """How long until the next look, if nothing has happened for so long and nodes are asked for
-        so many members. `slots` are those of the worker, or 0 while one is free."""
+        """Seconds until the next look, if nothing has changed for `quiet` seconds and nodes are
+        asked about `pending` members. `slots` is the number of the worker's slots, or 0 while one
+        is free."""
         of_all = len(self._looked_at) * self._took / (slots * _SHARE) if slots else 0.0
         of_members = pending / LOOKS_PER_S
         least = min(max(SHORTEST_S, of_all, of_members), LONGEST_S)

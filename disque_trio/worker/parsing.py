@@ -1,4 +1,4 @@
-"""Which parser reads nodes' replies: hiredis if it is installed, else the project's own."""
+"""Selects the parser of nodes' replies: hiredis if it is installed, otherwise this project's."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -8,7 +8,7 @@ from disque_trio.wire.resp import ProtocolError, ReplyParser
 
 try:
     import hiredis
-except ImportError:  # the extra `fast` was not asked for
+except ImportError:  # the extra `fast` is not installed
     hiredis = None  # type: ignore[assignment]
 
 
@@ -23,8 +23,8 @@ class Parser(Protocol):
 
 
 class FastParser:
-    """A parser in C. A simple string is bytes here, like any other string, and a null array is
-    None, like any other null."""
+    """A parser in C. It returns simple strings as bytes, like other strings, and null arrays as
+    None, like other nulls."""
 
     __slots__ = ("_reader",)
 
@@ -49,4 +49,4 @@ def _failure(text: str) -> Failure:
 
 
 make_parser: Callable[[], Parser] = ReplyParser if hiredis is None else FastParser
-"""A parser for a new connection."""
+"""Creates the parser of a new connection."""

@@ -1,6 +1,6 @@
-"""What becomes of a job whose handler fails: how long it waits, and when it is dead.
+"""Retry policies: how long a failed job waits, and when it is dead.
 
-Pure functions: randomness comes in as a number. Seconds.
+These are pure functions; random numbers are arguments. Times are in seconds.
 """
 
 import math
@@ -16,39 +16,42 @@ from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, Retry, Snooze
 
 Errors = tuple[type[BaseException], ...]
 Jitter = Literal["full", "half", "none"]
-"""A wait is spread over all of its length, over its second half, or not."""
+"""Waits are random in their full range (`full`), in their upper half (`half`), or fixed
+(`none`)."""
 
 _LEAST: Final = {"full": 0.0, "half": 0.5, "none": 1.0}
 _JITTER: Final = checks.one_of(_LEAST)
 _UNKNOWN_FIRST_S: Final = 5
 UNKNOWN_LIFE_S: Final = 24 * 3600
-"""How long a job waits for a worker that knows its task."""
+"""How long a job waits for a worker that has its task."""
 MAX_CRASHES: Final = 3
 
 
 @attrs.frozen(kw_only=True)
 class Policy:
-    """When a failed job is retried."""
+    """When a failed job is retried. Subclass it and override `bound`, or use `Backoff`,
+    `Polynomial` or `Fixed`. Raises `ValueError` for invalid options."""
 
     attempts: int = attrs.field(default=25, validator=checks.whole(1))
-    """The number of attempts; then the job is dead."""
+    """The number of attempts after which the job is dead."""
     never: Errors = attrs.field(default=(), validator=checks.errors)
-    """Errors after which the job is dead at once."""
+    """Errors after which the job is dead immediately."""
     expected: Errors = attrs.field(default=(), validator=checks.errors)
     """Errors that are logged without a traceback."""
     jitter: Jitter = attrs.field(default="full", validator=_JITTER)
 
     def bound(self, attempt: int) -> float:
-        """The longest wait after this attempt; the first is 1."""
+        """The longest wait after this attempt, in seconds; the first attempt is 1."""
         raise NotImplementedError
 
     def wait(self, attempt: int, draw: float) -> float:
-        """The wait after this attempt. `draw` is from 0 to 1."""
+        """The wait after this attempt, in seconds. `draw` is a random number from 0 to 1."""
         least = _LEAST[self.jitter]
         return self.bound(attempt) * (least + (1 - least) * draw)
 
     def longest(self) -> float:
-        """All waits together, at most. Raises `ValueError` if `bound` is of no use."""
+        """The maximum sum of all waits, in seconds. Raises `ValueError` if `bound` raises or
+        returns no number."""
         try:
             return sum(map(self.bound, range(1, self.attempts)))
         except Exception as error:
@@ -58,14 +61,14 @@ class Policy:
 
 @attrs.frozen(kw_only=True)
 class Backoff(Policy):
-    """Wait `base`, multiplied by `factor` after each attempt, up to `most`."""
+    """Wait `base` seconds, multiplied by `factor` after each attempt, up to `most` seconds."""
 
     base: float = attrs.field(default=15, validator=checks.number(0))
     factor: float = attrs.field(default=2, validator=checks.number(1))
     most: float = attrs.field(default=6 * 3600, validator=checks.number(0))
 
     def bound(self, attempt: int) -> float:
-        """The longest wait after this attempt."""
+        """The longest wait after this attempt, in seconds."""
         try:
             return min(self.base * math.pow(self.factor, attempt - 1), self.most)
         except OverflowError:
@@ -74,7 +77,8 @@ class Backoff(Policy):
 
 @attrs.frozen(kw_only=True)
 class Polynomial(Policy):
-    """Wait `base` plus the attempt's number to the power of `power`, up to `most`."""
+    """Wait `base` seconds plus the attempt's number to the power of `power`, up to `most`
+    seconds."""
 
     base: float = attrs.field(default=15, validator=checks.number(0))
     power: float = attrs.field(default=4, validator=checks.number(0))
@@ -82,7 +86,7 @@ class Polynomial(Policy):
     jitter: Jitter = attrs.field(default="half", validator=_JITTER)
 
     def bound(self, attempt: int) -> float:
-        """The longest wait after this attempt."""
+        """The longest wait after this attempt, in seconds."""
         try:
             return min(self.base + math.pow(attempt, self.power), self.most)
         except OverflowError:
@@ -104,7 +108,7 @@ def _waits(value: Iterable[float]) -> tuple[float, ...]:
 
 @attrs.frozen
 class Fixed(Policy):
-    """Wait as listed. There is one attempt more than there are waits."""
+    """Wait the listed numbers of seconds. `attempts` is one more than the number of waits."""
 
     waits: tuple[float, ...] = attrs.field(converter=_waits)
     attempts: int = attrs.field(init=False)
@@ -115,15 +119,15 @@ class Fixed(Policy):
         return len(self.waits) + 1
 
     def bound(self, attempt: int) -> float:
-        """The longest wait after this attempt."""
+        """The longest wait after this attempt, in seconds."""
         return self.waits[attempt - 1]
 
 
 DEFAULT: Final = Backoff()
-"""The policy of a task that has none, or one that is broken."""
+"""The policy of a task without one, and the fallback for a broken one."""
 
 Ask = Callable[[BaseException], float | None]
-"""A policy that is a function: the wait, or None if the job is dead."""
+"""A policy that is a function: returns the wait in seconds; None makes the job dead."""
 
 
 # Verdicts.
@@ -131,7 +135,7 @@ Ask = Callable[[BaseException], float | None]
 
 @attrs.frozen
 class RetryVerdict:
-    """The attempt has failed. Try again."""
+    """The attempt has failed; retry the job."""
 
     after: float
     is_expected: bool = False
@@ -141,14 +145,14 @@ class RetryVerdict:
 
 @attrs.frozen
 class SnoozeVerdict:
-    """The handler asks for a later time, which counts as no attempt."""
+    """The handler has raised `Snooze`; this does not count as an attempt."""
 
     after: float
 
 
 @attrs.frozen
 class DeadVerdict:
-    """It is dead."""
+    """The job is dead."""
 
     reason: str
     is_expected: bool = False
@@ -156,7 +160,7 @@ class DeadVerdict:
 
 @attrs.frozen
 class CancelVerdict:
-    """It is not needed any more."""
+    """The job is no longer needed."""
 
     reason: str
 
@@ -166,33 +170,34 @@ Verdict = RetryVerdict | SnoozeVerdict | DeadVerdict | CancelVerdict
 
 @attrs.frozen(kw_only=True)
 class Tries:
-    """How often a job has been run."""
+    """The number of runs of a job so far."""
 
     attempt: int
-    """This one's number: the failures before it, and one."""
+    """The number of this attempt: 1, plus the failures before it."""
     snoozes: int = 0
     attempts: int | None = None
-    """How often it may be tried, if the job says so itself."""
+    """The maximum number of attempts, if the job's headers set it."""
 
 
 class BrokenPolicyError(ValueError):
-    """A policy did not choose a wait: it raised, or returned something else."""
+    """A policy has returned something other than a valid wait."""
 
 
 @attrs.frozen
 class Judged:
-    """What becomes of a job, and what was wrong with the policy that should have said so."""
+    """A verdict, and the error of the policy if it failed."""
 
     verdict: Verdict
     broken: str = ""
-    """Empty if nothing was."""
+    """The error of the policy; empty if it did not fail."""
 
 
 def judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float) -> Judged:
-    """What becomes of a job after this error. Of a group the gravest part decides: death, then
-    failure, then `Retry`, `Snooze` and `Cancel`. `draw` is a random number from 0 to 1.
+    """The verdict for a job after this error. If an exception group contains several outcomes, the
+    most severe one applies: `Dead`, then failure, then `Retry`, `Snooze` and `Cancel`. `draw` is a
+    random number from 0 to 1.
 
-    Never raises. The default policy takes the place of one that is broken.
+    Never raises. If the policy fails, the default policy applies.
     """
     try:
         return Judged(_judge(policy, error, tries, draw))
@@ -200,7 +205,7 @@ def judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float)
         broken = line_of(raised) if isinstance(raised, BrokenPolicyError) else describe(raised)
     try:
         return Judged(_judge(DEFAULT, error, tries, draw), broken)
-    except BaseException:  # a `Retry` whose `after` was made something else than a number
+    except BaseException:  # a `Retry` whose `after` was changed to something other than a number
         return Judged(_failed(DEFAULT, error, tries, draw, is_expected=False), broken)
 
 
@@ -240,8 +245,8 @@ def _as_asked(policy: Policy | Ask, error: BaseException, tries: Tries, draw: fl
 
 
 def _wrong(error: BaseException) -> str:
-    """Why what a handler asks for is none, and so a failure: a class of users may have any
-    attributes. Empty if it is."""
+    """Why a `Snooze` or `Retry` is invalid and counts as a failure: subclasses may have any
+    attributes. Empty if it is valid."""
     try:
         if is_of(error, Snooze):
             if not (error.most is None or checks.is_whole(error.most)):
@@ -283,8 +288,8 @@ def _failed(
 
 
 def _chosen(wait: Any) -> float:
-    """The wait that was chosen, of which a node takes `LONGEST_S` at most. Raises
-    `BrokenPolicyError`."""
+    """The wait of a policy or handler, at most `LONGEST_S`. Raises `BrokenPolicyError` if it is
+    invalid."""
     if checks.is_number(wait) and wait >= 0:
         return min(float(wait), LONGEST_S)
     raise BrokenPolicyError(
@@ -293,8 +298,8 @@ def _chosen(wait: Any) -> float:
 
 
 def crashed(crashes: int, max_crashes: int) -> str | None:
-    """Why a job is dead before it is run: so many of its runs brought no answer, and in each of
-    them it was alone in its worker (`engine.suspects`)."""
+    """Why a job is dead before it runs: this many of its runs ended without an outcome while it was
+    alone in its worker (`engine.suspects`). None if it may run."""
     if crashes < max_crashes:
         return None
     times = "once" if crashes == 1 else counted(crashes, "time")
@@ -302,7 +307,8 @@ def crashed(crashes: int, max_crashes: int) -> str | None:
 
 
 def unknown_task(nacks: int) -> float | None:
-    """How long a job waits for a worker that knows its task; None after a day of that."""
+    """How long a job waits for a worker that has its task, in seconds; None after a day in
+    total."""
     waited = _UNKNOWN_FIRST_S * (2 ** min(nacks, 30) - 1)
     if waited >= UNKNOWN_LIFE_S:
         return None
@@ -315,10 +321,10 @@ def unknown_task(nacks: int) -> float | None:
 def _split(
     error: BaseException, kinds: Errors
 ) -> tuple[BaseException | None, BaseException | None]:
-    """The part of these kinds, and the rest."""
+    """The part of an error with these classes, and the rest."""
     if is_of(error, BaseExceptionGroup):
         try:
             return error.split(kinds)
-        except BaseException:  # a group of a class of users, which cannot be split
+        except BaseException:  # a group of a class of users that cannot be split
             return None, error
     return (error, None) if is_of(error, kinds) else (None, error)

@@ -1,8 +1,8 @@
-"""Options of a task and of a job that do not go together: the more general one gives way.
+"""Resolves conflicts between options: the more general option is adapted.
 
-An option is named by a task or by one of its jobs, or is a default of the app, or of this library.
-If two of them conflict, and one has precedence over the other, the other is adapted: a `ttl` of a
-job lowers the default `lease`. Two of the same origin are checked by `Options` and `Definition`.
+An option is set by a job or its task, or is a default of the app or of this library. If two options
+conflict and one has precedence, the other is adapted: for example, a job's `ttl` lowers the default
+`lease`. `Options` and `Definition` check conflicts between options of the same origin.
 """
 
 import math
@@ -14,14 +14,14 @@ from disque_trio.worker.policies import Policy
 LEASE_S: Final = 300
 TTL_S: Final = 7 * 24 * 3600
 SHORTEST_LEASE_S: Final = 3
-"""A lease is spread by a quarter of a second, and its last half second is not defended."""
+"""Leases vary by a quarter of a second, and are not renewed in their last half second."""
 _RUNS_S: Final = 24 * 3600
-"""For the attempts themselves, beside the waits between them."""
+"""Added to the sum of the waits, for the attempts themselves."""
 _LIBRARY: Final = {"lease": LEASE_S, "ttl": TTL_S}
 
 
 def settled(defaults: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """All options that have a value. `defaults` are those of the app."""
+    """All options with a value, after conflicts are resolved. `defaults` are those of the app."""
     values: dict[str, Any] = {**_LIBRARY, **defaults, **named}
 
     def yields(name: str, to: str) -> bool:
@@ -46,8 +46,7 @@ def settled(defaults: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, 
 
 
 def life(seconds: float) -> int:
-    """How long a job lives at least, by default, if it waits so long before it is queued, or has
-    such a lease or timeout: as long again is left."""
+    """The least default TTL of a job with this delay, lease or timeout: twice as long."""
     return math.ceil(2 * seconds)
 
 
@@ -55,7 +54,7 @@ _NEEDS: Final = ("delay", "lease", "timeout", "retry")
 
 
 def _needed(name: str, values: Mapping[str, Any]) -> int:
-    """How long a job must live for the sake of this option."""
+    """The TTL that this option requires, in seconds."""
     value = values[name]
     if name == "retry":
         waits = value.longest() if isinstance(value, Policy) and values["lease"] else 0

@@ -1,7 +1,7 @@
 """The interface between the driver, which runs jobs, and the tasks: `Run` and `Handler`.
 
-The driver knows no tasks and no bodies. It calls a `Handler` with each `Run`, and gets the outcome
-for the node.
+The driver is independent of tasks and of the format of bodies. It calls a `Handler` with each
+`Run`, and receives the outcome for the node.
 """
 
 import math
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class Driver(Protocol):
-    """The functions of the driver that a run may use. Times are seconds on its monotonic clock,
-    which is that of `anyio.current_time`."""
+    """The functions of the driver that a run may use. Times are seconds on the clock of
+    `anyio.current_time`."""
 
     @property
     def is_stopping(self) -> bool:
-        """Does the worker stop?"""
+        """Is the worker stopping?"""
         ...
 
     @property
     def slots(self) -> int:
-        """How many jobs may run at once."""
+        """The number of jobs that may run at the same time."""
         ...
 
     def lease_end(self, id: bytes) -> float:
@@ -45,12 +45,12 @@ class Driver(Protocol):
         ...
 
     def has_slot_for(self, queue: bytes) -> bool:
-        """Could another job of this queue begin here now?"""
+        """Could another job of this queue start here now?"""
         ...
 
     def limit(self, id: bytes, seconds: float) -> float:
         """Cancel the handler of the job after this time, with `Reason.TOO_LONG`; infinity is never.
-        Returns the time of that."""
+        Returns the time of the cancellation."""
         ...
 
 
@@ -65,7 +65,7 @@ class Run:
     thread: int | None = None
     """The other thread in which it runs, if any."""
     began: float = 0.0
-    """When it began, by `runtime.Runtime.monotonic`."""
+    """When it started, by `runtime.Runtime.monotonic`."""
     task: str = ""
     """The name of its task, once its body has been read."""
     is_traced: bool = False
@@ -75,16 +75,16 @@ class Run:
     _limit: float = math.inf
     _is_waiting: bool = False
     scope: "anyio.CancelScope | None" = None
-    """The scope that its time limit cancels: that of the function of a task, without middleware.
-    None is the whole run."""
+    """The scope that the time limit cancels: that of the task's function, without middleware. If
+    None, it is the whole run."""
     coded: "Coded | None" = None
-    """The body before codecs decoded it, if they have."""
+    """The encoded body, if codecs have decoded it."""
     scopes: "OpenScopes | None" = None
-    """The scopes around it, in its task, if known."""
+    """The scopes around the run in its task, if known."""
 
     @property
     def is_stopping(self) -> bool:
-        """Does the worker stop? Then a long handler may end early."""
+        """Is the worker stopping? A long handler may then end early."""
         return self._driver.is_stopping
 
     @property
@@ -93,8 +93,8 @@ class Run:
         return self._driver.node_of(self.start.id)
 
     def lease_end(self) -> float:
-        """When the lease ends, as known now, by `anyio.current_time`; infinity if it has none,
-        minus infinity if it is lost."""
+        """When the lease ends as known now, on the clock of `anyio.current_time`; infinity if there
+        is none, minus infinity if it is lost."""
         return self._driver.lease_end(self.start.id)
 
     def has(self, feature: bytes) -> bool:
@@ -103,11 +103,11 @@ class Run:
 
     @property
     def slots(self) -> int:
-        """How many jobs may run at once in this worker."""
+        """The number of jobs that may run at the same time in this worker."""
         return self._driver.slots
 
     def has_free_slot(self) -> bool:
-        """Could another job of its queue begin in this worker now?"""
+        """Could another job of this queue start in this worker now?"""
         return self._driver.has_slot_for(self.start.queue)
 
     def limit(self, seconds: float) -> None:
@@ -115,14 +115,14 @@ class Run:
         self._limit, self.ends = seconds, self._driver.limit(self.start.id, seconds)
 
     def wait(self) -> None:
-        """Its function waits for a free thread or process. Its time limit is suspended until
+        """The function waits for a free thread or process. Its time limit is suspended until
         `begin`."""
         if self._limit < math.inf and self.why is None:
             self._is_waiting = True
             self.ends = self._driver.limit(self.start.id, math.inf)
 
     def begin(self) -> None:
-        """Its function begins, or no longer waits."""
+        """The function starts, or no longer waits."""
         if self._is_waiting:
             self._is_waiting = False
             if self.why is None:
@@ -133,10 +133,10 @@ class Handler(Protocol):
     """Runs jobs."""
 
     async def __call__(self, run: Run) -> Outcome:
-        """Run a job, in a cancel scope of its own, and return the outcome for the node.
+        """Run a job, in its own cancel scope, and return the outcome for the node.
 
-        It turns every end of a run into an outcome, including a timeout. It raises only the
-        worker's cancellation for another reason. Any other error is a bug: it is logged, and the
-        job is retried by the default policy.
+        Every end of a run becomes an outcome, including a timeout. Only a cancellation by the
+        worker for another reason is raised. Any other error is a bug: it is logged, and the job is
+        retried by the default policy.
         """
         ...

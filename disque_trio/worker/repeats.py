@@ -1,4 +1,4 @@
-"""Lines of the log that may come often, and lines with a traceback."""
+"""Log lines that may be frequent, and log lines with a traceback."""
 
 import logging
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from disque_trio.worker.describing import trace_of, traceback_of
 
 PERIOD_S: Final = 60.0
 _MOST: Final = 1000
-"""Keys that are remembered."""
+"""The number of keys that are remembered."""
 
 
 @attrs.define
@@ -21,13 +21,13 @@ class _Line:
 
 @attrs.define(eq=False)
 class Repeats:
-    """What has been written lately, by key."""
+    """The lines that were logged recently, by key."""
 
     _lines: dict[str, _Line] = attrs.Factory(dict)
 
     def due(self, key: str, now: float) -> str | None:
-        """What to append to a line that is to be written now: how many were left out since the
-        last one, or nothing; None if this one is left out, too. `now` is in seconds."""
+        """The text to append to a line that is due: the number of lines suppressed since the last
+        one, or nothing. None if this line is suppressed, too. `now` is in seconds."""
         line = self._lines.get(key)
         if line is None:
             if len(self._lines) >= _MOST:
@@ -49,10 +49,9 @@ def write_with_traceback(
     error: BaseException,
     extra: Mapping[str, object] | None = None,
 ) -> None:
-    """Log a line with the traceback of an error, even of one whose traceback cannot be formatted,
-    which would cost the line."""
+    """Log a line with the traceback of an error, even if the traceback cannot be formatted."""
     if log.isEnabledFor(level):
         info = type(error), error, traceback_of(error)
         record = log.makeRecord(log.name, level, __file__, 0, text, args, info, None, extra)
-        record.exc_text = trace_of(error).rstrip("\n")  # formatters do not make it again
+        record.exc_text = trace_of(error).rstrip("\n")  # formatters do not format it again
         log.handle(record)

@@ -1,5 +1,5 @@
-"""What clients learn of the end of a job: a result for the client that waits, as a job in its
-queue, and one for everybody, which nodes keep with the acknowledgement."""
+"""Results of jobs: one for the client that waits, as a job in its queue, and one for any client,
+which nodes keep with the acknowledgement."""
 
 import logging
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from disque_trio.worker.options import UNKEPT
 from disque_trio.worker.results import QUEUES
 
 RETRY_S: Final = 60
-"""A result whose delivery was lost is delivered again so long after."""
+"""The lease of a result: if its delivery is lost, it is redelivered after this time."""
 _TTL_S: Final = 600
 
 _log: Final = logging.getLogger("disque_trio.worker.jobs")
@@ -34,19 +34,19 @@ def is_awaited(headers: Mapping[str, Any]) -> bool:
 
 
 def kept_s(headers: Mapping[str, Any]) -> int:
-    """For how many seconds nodes keep the result of a job with these headers; 0 is not at all."""
+    """The seconds for which nodes keep the result of a job with these headers; 0 if they do not."""
     return 0 if headers.get(UNKEPT) else number(headers, "result_ttl")
 
 
 def key_of(headers: Mapping[str, Any], otherwise: str) -> str:
-    """What the client calls the job."""
+    """The client's key of the job."""
     key = headers.get("reply_key")
     return key if isinstance(key, str) else otherwise
 
 
 async def kept_body(enqueuer: Enqueuer, headers: Mapping[str, Any], result: codec.Result) -> bytes:
-    """The result for nodes to keep, as clients can read it by what these headers say. Raises what a
-    codec raises, and `TimeoutError`."""
+    """The result for nodes to keep, encoded for clients that have the codecs in these headers.
+    Raises errors of codecs, and `TimeoutError`."""
     codecs, names = enqueuer.codecs, headers.get("reply_codecs")
     body = codec.write(result, "json")
     if codecs.waits_for_result(names) and len(body) <= codecs.longest:
@@ -64,11 +64,11 @@ def _body_of(
     result: codec.Result,
     body: bytes | None = None,
 ) -> bytes:
-    """The result, or why there is none."""
+    """The encoded result, or an error if it is too large."""
     body = codec.write(result, "json") if body is None else body
     if len(body) > enqueuer.max_body:
         text = f"the result has {counted(len(body), 'byte')}, of {enqueuer.max_body:,} at most"
-        if result.task or not kept_s(headers):  # once, if nodes keep it as well
+        if result.task or not kept_s(headers):  # log once, even if nodes keep it as well
             _log.warning("%s is done, but who waits gets an error: %s", result.key, text)
         too_large = {"type": "TooLargeError", "text": text}
         body = codec.write(codec.Result(result.key, error=too_large, task=result.task), "json")
@@ -78,8 +78,8 @@ def _body_of(
 def or_where_it_is(
     enqueuer: Enqueuer, headers: Mapping[str, Any], result: codec.Result, job: str
 ) -> codec.Result:
-    """The result for the queue of a client; of one that is too large for it, and that nodes can
-    keep by a codec that waits, that they have it."""
+    """The result for the queue of a client. If it is too large, and nodes keep it by a codec that
+    blocks, return a reference to it instead."""
     waits = enqueuer.codecs.waits_for_result(headers.get("reply_codecs"))
     if waits and kept_s(headers) and len(codec.write(result, "json")) > enqueuer.max_body:
         return codec.Result(result.key, next=job)
@@ -89,7 +89,7 @@ def or_where_it_is(
 async def add(
     enqueuer: Enqueuer, headers: Mapping[str, Any], copies: Copies, result: codec.Result
 ) -> None:
-    """Add a result for the client that these headers name. Raises `DisqueError`."""
+    """Add a result to the queue that these headers name. Raises `DisqueError`."""
     body = _body_of(enqueuer, headers, result)
     ttl = max(number(headers, "result_ttl") or _TTL_S, 2)
     command = commands.addjob(
@@ -106,8 +106,7 @@ async def add(
 async def send_failure(
     enqueuer: Enqueuer, headers: Mapping[str, Any], copies: Copies, result: codec.Result
 ) -> None:
-    """Tell the client that these headers name, if any, that it waits in vain. Raises
-    `DisqueError`."""
+    """Add a failure for the client that these headers name, if any. Raises `DisqueError`."""
     if is_awaited(headers):
         key = key_of(headers, result.key)
         await add(enqueuer, headers, copies, codec.Result(key, error=result.error))

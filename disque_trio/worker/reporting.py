@@ -1,4 +1,4 @@
-"""What a worker does now, for people and for monitors: state, health, running jobs."""
+"""The current state of a worker, for operators and monitoring: state, health, running jobs."""
 
 import math
 import os
@@ -17,32 +17,33 @@ from disque_trio.worker.runtime import runtime
 from disque_trio.worker.times import RunTimes, TaskTimes
 
 if TYPE_CHECKING:
-    from disque_trio.worker.slots import Slot  # a surface that only reads reports runs no jobs
+    from disque_trio.worker.slots import Slot  # readers of reports run no jobs
 
 LATELY_S: Final = 15.0
-"""A worker that takes jobs hears of a node after ten seconds at most, also if there are none."""
+"""A worker is healthy if a node has answered within this time. A worker that takes jobs receives an
+answer at least every ten seconds, even if there are no jobs."""
 MOST_JOBS: Final = 50
-"""Of the running jobs so many are told, the oldest."""
+"""The number of running jobs in a report, the oldest first."""
 _LAGS: Final = 10
 
 
 @attrs.frozen(kw_only=True)
 class RunningJob:
-    """A job that runs. Times are seconds."""
+    """A running job. Times are in seconds."""
 
     id: str
     task: str
     """Empty if its body has not been read."""
     queue: str
     age_s: float
-    """Since it began here."""
+    """Seconds since its run started here."""
     lease_s: float | None
-    """What is left of its lease; None if it has none, 0 if it is lost."""
+    """The rest of its lease in seconds; None if it has none, 0 if it is lost."""
 
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """What a worker does at one moment."""
+    """The state of a worker at one moment."""
 
     name: str
     host: str
@@ -53,32 +54,32 @@ class Report:
     """`starting`, `running`, `quiet`, `draining`, `aborting` or `stopped`."""
     healthy: bool
     why: str
-    """It is healthy or not."""
+    """Why it is healthy or not."""
     node: str
-    """From which it takes jobs; empty for none."""
+    """The node from which it takes jobs; empty for none."""
     queues: list[str]
     slots: int
-    """How many jobs it runs at the same time at most."""
+    """The number of jobs that it runs at the same time at most."""
     busy: int
-    """How many run."""
+    """The number of running jobs."""
     held: int
-    """How many it has that have not begun."""
+    """The number of jobs that were delivered and have not started."""
     unsettled: int
-    """How many have ended, and no node has confirmed it."""
+    """The number of jobs that have ended and whose outcome no node has confirmed."""
     stuck: int
-    """How many do not end though they were cancelled."""
+    """The number of handlers that do not end although they were cancelled."""
     ended: int
-    """How many have ended since it began."""
+    """The number of jobs that have ended since it started."""
     answered_s: float | None
-    """Since a node has answered; None for never."""
+    """Seconds since a node answered last; None if none has."""
     lag_s: float
-    """How late the event loop was at most in the last ten seconds."""
+    """The maximum delay of the event loop in the last ten seconds."""
     rss_bytes: int
     up_s: float
     jobs: list[RunningJob]
-    """The `MOST_JOBS` that run longest."""
+    """The oldest running jobs, at most `MOST_JOBS`."""
     tasks: Sequence[TaskTimes] = ()
-    """How long jobs ran in the last five to ten minutes."""
+    """The run times of jobs in the last five to ten minutes."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -89,11 +90,11 @@ class DriverStats:
     app: str = ""
     began: float = attrs.field(factory=lambda: runtime().monotonic())
     answered: Micros = -1
-    """When a node answered last; -1 for never."""
+    """When a node answered last; -1 if none has."""
     ended: int = 0
-    """How many jobs have ended."""
+    """The number of jobs that have ended."""
     times: RunTimes = attrs.Factory(RunTimes)
-    """How long jobs ran."""
+    """The run times of jobs."""
     lags: deque[float] = attrs.field(factory=lambda: deque([0.0], _LAGS))
     """The latest delays of the event loop, in seconds."""
 
@@ -101,7 +102,7 @@ class DriverStats:
 def make_report(
     stats: DriverStats, state: State, at_work: "Mapping[bytes, Slot]", now: Micros
 ) -> Report:
-    """What the worker does `now`."""
+    """The report of a worker at the time `now`."""
     healthy, why = _health(stats, state, now)
     answered = None if stats.answered < 0 else _seconds(now - stats.answered)
     stages = [job.stage for job in state.jobs.values()]
@@ -138,8 +139,8 @@ def _state(stats: DriverStats, state: State) -> str:
 
 
 def _health(stats: DriverStats, state: State, now: Micros) -> tuple[bool, str]:
-    """A worker that takes no jobs does what it was told. Another one has asked and was answered
-    lately, or it works on jobs that are its own."""
+    """A worker that is quiet or stopping is healthy. Any other worker is healthy if a node has
+    answered lately, or if it runs jobs whose leases last."""
     if state.phase is not Phase.RUNNING:
         return True, f"it {state.phase.value}"
     silence = _seconds(now - stats.answered)

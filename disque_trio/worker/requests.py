@@ -1,7 +1,7 @@
 """Requests to add jobs: how they are encoded, sent, repeated and answered.
 
-If an answer is lost, the job is added once more, with the same key in its body. If nodes refuse it
-because one of them does not answer, it is added again until the others have given that node up.
+If a reply is lost, the job is added once more, with the same key in its body. If nodes reject it
+because a node does not answer, it is added again until the other nodes consider that node failed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,23 +26,24 @@ from disque_trio.worker.runtime import runtime
 
 
 class EnqueueUnknownError(DisqueError):
-    """No reply arrived, neither to the first request nor to its repetition: the outcome is
-    unknown."""
+    """It is unknown whether the job was added: no reply arrived to the request, nor to its
+    repetition if it was repeated; or `enqueue_many` was interrupted."""
 
 
 class NotEnqueuedError(DisqueError):
-    """A call was not added, because a hook or its options raised an error, which is the cause."""
+    """A call was not added because of an error of a hook, of a codec, or of the call's options.
+    That error is the cause."""
 
 
 def not_enqueued(what: str, error: Exception) -> NotEnqueuedError:
-    """The error of one call, for an error that is not of this library."""
+    """The error of one call, for an error that is not a `DisqueError`."""
     found = NotEnqueuedError(f"{printable(what)} was not added: {type_and_text(error)}")
     found.__cause__ = error
     return found
 
 
 class Producer(Clients, Protocol):
-    """The app that adds a job: its clients, for the handle of the job, and its hooks."""
+    """The app that adds a job: its clients, for the job's handle, and its hooks."""
 
     @property
     def hooks(self) -> Hooks:
@@ -52,7 +53,7 @@ class Producer(Clients, Protocol):
 
 @attrs.frozen
 class Request(Generic[R_co]):
-    """An ADDJOB, with the fields of its job that the handle of the job and hooks need."""
+    """An ADDJOB command, with the fields for the job's handle and for hooks."""
 
     command: Command[str]
     key: str
@@ -69,7 +70,7 @@ class Request(Generic[R_co]):
     """Have codecs encoded its body?"""
 
     def encoded(self, codecs: Codecs) -> "Request[R_co] | DisqueError":
-        """The request with its body as these codecs encode it, or the error of a codec."""
+        """The request with its body encoded by these codecs, or the error of a codec."""
         if self.is_encoded:
             return self
         command, seen = self.command, dict[bytes, bytes]()
@@ -90,7 +91,7 @@ class Request(Generic[R_co]):
         return attrs.evolve(self, command=command, is_encoded=True)
 
     def announce(self, id: str) -> None:
-        """Call the hooks of `JobEnqueued`, with this id of the job."""
+        """Call the hooks of `JobEnqueued` with this id."""
         if not self.enqueuer.hooks.wants_enqueued:
             return
         if not self.queue.startswith(RESERVED) and not self.task.startswith(RESERVED):
@@ -104,11 +105,12 @@ class Request(Generic[R_co]):
 
     @property
     def repeated(self) -> "Request[R_co]":
-        """The same, to be sent once more."""
+        """The request for a repetition."""
         return attrs.evolve(self, command=attrs.evolve(self.command, is_repeatable=True))
 
     def result(self, answer: str | DisqueError, *, is_second: bool) -> "Result[R_co]":
-        """The job, or the error; `is_second` if the answer to an earlier request was lost."""
+        """The `Enqueued` or the error for an answer. `is_second` is true if the reply to an earlier
+        request was lost."""
         if isinstance(answer, str):
             details = self.key, self.task, self.queue, self.wait, self.follow, self.steps
             places = (self.unique, *self.steps)
@@ -117,7 +119,7 @@ class Request(Generic[R_co]):
         return self.unknown(answer) if isinstance(answer, nothing_known) else answer
 
     def unknown(self, error: DisqueError) -> EnqueueUnknownError:
-        """The error of a job whose outcome is unknown, because of this one."""
+        """The error of a job whose outcome is unknown, caused by `error`."""
         key, task, queue = map(printable, (self.key, self.task, self.queue))
         found = EnqueueUnknownError(
             f"whether job {key} of {task} was added to {queue} is not known: {error}"
@@ -130,9 +132,9 @@ Result = Enqueued[R_co] | DisqueError
 
 
 class Exchange(Generic[R_co]):
-    """Jobs that are added together, without I/O: after `pause_s` seconds send `commands`, and
-    pass on their answers, until there are no more commands. An error in place of a request is the
-    result of its job."""
+    """Adds jobs together, without I/O: wait `pause_s` seconds, send `commands`, and pass their
+    answers to `answered`, until no commands remain. An error in place of a request is the result of
+    its job."""
 
     def __init__(self, asked: Sequence[Request[R_co] | DisqueError]) -> None:
         self._asked = asked
@@ -146,15 +148,15 @@ class Exchange(Generic[R_co]):
 
     @property
     def commands(self) -> list[Command[str]]:
-        """Those to send next."""
+        """The commands to send next."""
         return [request.command for request in self._left.values()]
 
     def failed(self, error: DisqueError) -> None:
-        """No node takes any of the commands."""
+        """No node has accepted the commands."""
         self.answered([error] * len(self._left))
 
     def answered(self, answers: Sequence[str | DisqueError]) -> None:
-        """The answers of all commands, in their order."""
+        """Process the answers of all commands, in order."""
         again: dict[int, Request[R_co]] = {}
         self.pause_s = 0.0
         for (place, request), answer in zip(self._left.items(), answers, strict=True):
@@ -168,8 +170,8 @@ class Exchange(Generic[R_co]):
         self._left = again
 
     def results(self) -> list[Result[R_co]]:
-        """The result of each job, in order, when there are no more commands. Calls the hooks of
-        those that were added."""
+        """The result of each job, in order, when no commands remain. Calls the hooks of added
+        jobs."""
         results = [self._results[place] for place in range(len(self._asked))]
         for request, result in zip(self._asked, results, strict=True):
             if isinstance(request, Request) and isinstance(result, Enqueued):
@@ -178,5 +180,6 @@ class Exchange(Generic[R_co]):
 
 
 def _may_pass(answer: str | DisqueError) -> bool:
-    """Is it a refusal because of a node that does not answer and that the others give up soon?"""
+    """Was the job rejected because of a node that does not answer and will soon be considered
+    failed?"""
     return isinstance(answer, NotReplicatedError) and answer.may_pass

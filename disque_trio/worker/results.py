@@ -1,6 +1,6 @@
 """Results of jobs, for the client that waits for them (docs/worker-results.md).
 
-A worker adds them to a queue of the client, before it acknowledges the job. All tasks that wait
+A worker adds a result to a queue of the client before it acknowledges the job. All tasks that wait
 share one GETJOB on that queue.
 """
 
@@ -45,26 +45,27 @@ Kept = TypeVar("Kept")
 
 QUEUES: Final = "disque-trio.reply."
 _READ_S: Final = 5.0
-"""How long one node is waited for: if it is silent, another one is asked after that."""
+"""How long to wait for one node: if it does not answer, another one is asked after that."""
 _AT_ONCE: Final = 100
 _PAUSE_S: Final = 1.0
 LOOK_S: Final = 0.5
-"""How often it is asked whether the jobs that are waited for have ended."""
+"""The interval at which nodes are asked whether awaited jobs have ended."""
 _LOOKS_PER_S: Final = 5000
-"""So many jobs are asked for in a second at most: with more of them each is asked for later."""
+"""The maximum number of jobs that nodes are asked about per second; with more jobs the interval
+grows."""
 _BETWEEN_S: Final = 0.1
-"""How long a result may be between two nodes, in calm."""
+"""How long the transfer of a result between two nodes may take without faults."""
 _PEEKED: Final = 300
-"""Results of each node that are looked through for that of a job that has ended."""
+"""The number of results that are peeked at on each node, to find that of a job that has ended."""
 _MOST_UPDATES: Final = 100
-"""Kept for a job of which nobody reads them."""
+"""The maximum number of unread updates of a job."""
 
 _log: Final = logging.getLogger("disque_trio.worker.results")
 
 
 @attrs.frozen
 class Update:
-    """The progress of a handler."""
+    """A progress report of a handler (`Job.progress`)."""
 
     percent: float
     text: str
@@ -72,22 +73,22 @@ class Update:
 
 @attrs.define(eq=False)
 class _Waiting:
-    """A task that waits for a job."""
+    """A task that waits for the result of a job."""
 
     key: str
-    """Of its result."""
+    """The key of the result."""
     watched: Watched
     since: float
-    """When the job was made, by `anyio.current_time`: its result was added later, if at all."""
+    """When the job was created, by `anyio.current_time`; its result was added later."""
     scope: anyio.CancelScope | None = None
-    """Of what waits now."""
+    """The scope of the current wait."""
     ended_at: float = math.inf
-    """When it was seen that the job has ended, by `anyio.current_time`."""
+    """When the end of the job was detected, by `anyio.current_time`."""
     is_over: bool = False
-    """The job has ended, and no result comes."""
+    """Has the job ended without a result?"""
 
     def end(self) -> None:
-        """Nothing comes any more."""
+        """End the wait: there will be no result."""
         self.is_over = True
         if self.scope is not None:
             self.scope.cancel()
@@ -95,40 +96,41 @@ class _Waiting:
 
 @attrs.define(eq=False)
 class Results:
-    """What has come for a client."""
+    """The results and updates that have arrived for a client."""
 
     client: "clients.Client"
     codecs: Codecs = attrs.Factory(Codecs)
     queue: str = attrs.field(init=False, factory=lambda: QUEUES + runtime().new_key())
     _keep_s: float = attrs.field(init=False, default=0.0)
     _found: dict[str, tuple[float, codec.Result]] = attrs.field(init=False, factory=dict)
-    """By key: when it came, and what."""
+    """By key: the time of arrival, and the result."""
     _updates: dict[str, tuple[float, deque[Update]]] = attrs.field(init=False, factory=dict)
-    """By key: when the last one came, and all."""
+    """By key: the time of the last update, and all unread ones."""
     _unreadable: dict[str, tuple[float, Exception]] = attrs.field(init=False, factory=dict)
-    """By key: when a result or an update came that cannot be decoded, and why."""
+    """By key: the time at which a result or update arrived that cannot be decoded, and the
+    error."""
     _changed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
     _is_read: bool = attrs.field(init=False, default=False)
     _is_held_up: bool = attrs.field(init=False, default=False)
-    """No more are read for a moment."""
+    """Is reading suspended for a moment?"""
     _unacknowledged: list[records.Job] = attrs.field(init=False, factory=list)
-    """Those that have come, until a node has answered ACKJOB: as long as one counts as delivered it
-    looks like a result that is on its way."""
+    """Results that have arrived, until a node has answered ACKJOB. While one counts as leased, it
+    looks like a result in transit."""
     _waiting: dict[_Waiting, None] = attrs.field(init=False, factory=dict)
     _looking: anyio.Lock = attrs.field(init=False, factory=anyio.Lock)
     _look_at: float = attrs.field(init=False, default=0.0)
-    """When the ends of jobs are asked for next."""
+    """When nodes are asked next whether jobs have ended."""
     _settle_at: float = attrs.field(init=False, default=math.inf)
-    """When it is asked next whether no result is on its way, if jobs have ended."""
+    """When nodes are asked next whether results are in transit, if jobs have ended."""
     _pause_s: float = attrs.field(init=False, default=_BETWEEN_S)
-    """After how long that is repeated."""
+    """The pause before that is repeated."""
 
     def now(self) -> float:
-        """When a job is made whose result is asked for, for `wait`."""
+        """The time of creation of a job, for `wait`."""
         return anyio.current_time()
 
     def ask(self, ttl: int) -> dict[str, Any]:
-        """The headers of a job whose result is kept for so many seconds."""
+        """The headers of a job whose result is kept for `ttl` seconds."""
         self._keep_s = max(self._keep_s, ttl)
         return {"reply_to": self.queue, "result_ttl": ttl}
 
@@ -142,8 +144,8 @@ class Results:
         steps: Sequence[Place] = (),
         since: float = -math.inf,
     ) -> Value:
-        """The result of a job, or of the last of its steps, which was made at `since`. Raises
-        `JobFailedError`, and `NoResultError` after so many seconds or when the job has ended
+        """The result of a job, or of the last of its steps. The job was created at `since`. Raises
+        `JobFailedError`, and `NoResultError` after `timeout` seconds or if the job has ended
         without a result."""
         ends = anyio.current_time() + seconds_of(timeout)
         with self._waiting_for(key, job, steps, since) as waiting:
@@ -152,7 +154,7 @@ class Results:
             result = self._found[key][1] if key in self._found else await self._kept(waiting)
             if result is None:
                 raise await self._no_result(job, waiting)
-        if result.next:  # it is too large for a queue
+        if result.next:  # the result is too large for a queue
             left = None if timeout is None else max(ends - anyio.current_time(), 0)
             result = await kept.wait(self.client, self.codecs, result.next, left)
         return kept.value_of(result, read)
@@ -166,8 +168,8 @@ class Results:
         steps: Sequence[Place] = (),
         since: float = -math.inf,
     ) -> AsyncIterator[Update]:
-        """What a job's handler tells, until its result is here. Raises `NoResultError` after so
-        many seconds, or when the job has ended without a result."""
+        """The updates of a job, until its result arrives. Raises `NoResultError` after `timeout`
+        seconds, or if the job has ended without a result."""
         ends = anyio.current_time() + seconds_of(timeout)
         with self._waiting_for(key, job, steps, since) as waiting:
             while True:
@@ -195,7 +197,7 @@ class Results:
             del self._waiting[waiting]
 
     async def _wait(self, waiting: _Waiting, is_here: Callable[[], bool]) -> None:
-        """Until something is here, or until nothing comes any more."""
+        """Wait until `is_here`, or until nothing more will arrive."""
         failed: Exception | None = None
         async with anyio.create_task_group() as tasks:
             waiting.scope = tasks.cancel_scope
@@ -219,11 +221,12 @@ class Results:
             await self._read()
 
     async def _read(self) -> None:
-        """One task reads for all; when it ends, another one goes on."""
+        """One task reads for all; when it ends, another one takes over."""
         self._is_read = True
         try:
             await self._acknowledge()
-            # Tied: one that is lost with a connection comes again in seconds, not after its lease.
+            # Tied: if the connection is lost, results are redelivered in seconds, not after their
+            # lease.
             read = commands.getjob(self.queue, count=_AT_ONCE, timeout=_READ_S, is_tied=True)
             jobs = await self.client.run(attrs.evolve(read, patience_s=SILENT_S))
             self._take(jobs)
@@ -249,7 +252,7 @@ class Results:
     # Jobs that end without a result.
 
     async def _keep_looking(self) -> None:
-        """One task looks for all; when it ends, another one goes on."""
+        """One task asks for all; when it ends, another one takes over."""
         async with self._looking:
             while True:
                 await anyio.sleep_until(min(self._look_at, self._settle_at))
@@ -268,8 +271,8 @@ class Results:
         self._look_at, self._pause_s = now + pause, _BETWEEN_S
 
     async def _settle(self) -> None:
-        """Tell those whose jobs have ended that no result comes. One that is on its way may be that
-        of another job, so this is repeated before the next look, each time after twice as long."""
+        """End waits for jobs that have ended without a result. A result in transit may belong to
+        another job, so this is repeated before the next look, with doubling pauses."""
         self._settle_at = math.inf
         now = anyio.current_time()
         ended = [each for each in self._waiting if each.watched.end is not None]
@@ -290,12 +293,12 @@ class Results:
             self._settle_at = math.inf
 
     async def _hold_up(self) -> Found | None:
-        """What is left while no results are read: they may come so fast that some are always on
-        their way."""
+        """The remaining results while reading is suspended: otherwise some could always be in
+        transit."""
         self._is_held_up = True
         try:
             left = await self._left(_PEEKED)
-            if left is None:  # what was read just now may not have been acknowledged
+            if left is None:  # results that were just read may not be acknowledged yet
                 with anyio.move_on_after(_BETWEEN_S):
                     while self._is_read:
                         await self._changed.wait()
@@ -306,9 +309,9 @@ class Results:
             self._change()
 
     async def _left(self, peek: int) -> Found | None:
-        """The results that nodes have, if all could be peeked at; None if there may be others. A
-        worker adds one before the job ends, so none comes later. It may be between two nodes, so
-        all are asked twice."""
+        """The results on all nodes, if all could be peeked at; None if there may be others. A
+        worker adds a result before the job ends, so none is added later. A result may be in transit
+        between two nodes, so nodes are asked twice."""
         first = await jobs_in(self.client, self.queue, peek)
         if first is None or first.count:
             return None
@@ -340,8 +343,8 @@ class Results:
                 self._updates[result.key] = now, come
 
     async def _kept(self, waiting: _Waiting) -> codec.Result | None:
-        """What nodes keep of a job that has been acknowledged: its result went to another producer,
-        or was lost on its way."""
+        """The result that nodes keep of an acknowledged job: the reply went to another producer or
+        was lost."""
         if waiting.watched.end in ("acked", "gone"):
             with anyio.move_on_after(PATIENCE_S):
                 return await kept.safely(self.client, self.codecs, waiting.watched.id)
@@ -373,7 +376,7 @@ class Results:
         return end, text
 
     async def _reason(self, job: str) -> str:
-        """Why it is dead, as far as a node says it."""
+        """Why the job is dead, if a node reports it."""
         nodes = self.client.nodes.order(anyio.current_time())
         for answer in await at_all(nodes, lambda node: self.client.ask(node, [commands.show(job)])):
             match answer:
@@ -383,7 +386,7 @@ class Results:
 
 
 def _key_of(job: records.Job) -> str | None:
-    """Whose result or progress it is; None for what is neither."""
+    """The key of a result or update; None if the body is neither."""
     if (coded := as_coded(job.body)) is not None:
         return coded.key
     try:
@@ -393,7 +396,7 @@ def _key_of(job: records.Job) -> str | None:
 
 
 def _forget(kept: dict[str, tuple[float, Kept]], until: float) -> None:
-    """What came until then goes; the dictionary begins with what came first."""
+    """Remove items that arrived before `until`; the dictionary is in order of arrival."""
     for key, (came_at, _) in list(kept.items()):
         if came_at > until:
             break

@@ -1,8 +1,8 @@
-"""What the log says of runs: a line for each that has not simply returned, and one at the level
-`done_level` for the others.
+"""Logs runs: a line for each run that has not simply returned, and one at the level `done_level`
+for each of the others.
 
 The lines go to the logger `disque_trio.worker.jobs`, with job, task, key and attempt. Handlers and
-filters of loggers are code of users: what they raise is dropped.
+filters of loggers are code of users; their errors are dropped.
 """
 
 import logging
@@ -35,18 +35,18 @@ class RunLog:
     """The log of one worker."""
 
     done_level: int = logging.DEBUG
-    """Of the line of a job that has succeeded."""
+    """The level of the line for a job that has succeeded."""
     _repeats: Repeats = attrs.Factory(Repeats)
     _now: Callable[[], float] = attrs.Factory(lambda: runtime().monotonic)
 
     def done(self, job: Job[Any]) -> None:
-        """A handler has returned. Never raises."""
+        """Log that a handler has returned. Never raises."""
         if logger.isEnabledFor(self.done_level):
             with suppress(BaseException):
                 job.log.log(self.done_level, "done in %.3f s", self._now() - job.run.began)
 
     def ended(self, job: Job[Any], end: End, *, has_begun: bool) -> None:
-        """A run has ended so. Never raises."""
+        """Log the end of a run. Never raises."""
         try:
             if end.broken:
                 self._broken(job, end)
@@ -54,7 +54,7 @@ class RunLog:
                 _of_run(job, end)
             else:
                 self._of_unread(job, end)
-        except BaseException:  # code of users, which must not change what becomes of the job
+        except BaseException:  # code of users, which must not change the outcome of the job
             return
 
     def _broken(self, job: Job[Any], end: End) -> None:
@@ -75,7 +75,7 @@ class RunLog:
 def _of_run(job: Job[Any], end: End) -> None:
     level, text, args = _line(end)
     if end.how == "snoozed" and job.task.startswith(RESERVED):
-        level = logging.DEBUG  # a collector looks again
+        level = logging.DEBUG  # a collector waits for its next look
     is_timeout = is_of(end.error, JobTimeoutError) and cause_of(end.error) is None
     if end.is_expected or job.run.is_traced or is_timeout:
         job.log.log(level, text, *args)

@@ -1,7 +1,6 @@
-"""What an app takes from outside of it: clocks, names that nobody else has, clients, executors.
+"""The environment of an app: clocks, unique names, clients, executors.
 
-Test kits put others in their place (`disque_trio.testing`), for the process or for some of its
-tasks.
+Test kits replace it (`disque_trio.testing`), for the process or for some of its tasks.
 """
 
 import contextlib
@@ -27,7 +26,7 @@ def _blocking_client(url: str | Cluster) -> "clients.BlockingClient":
 
 @attrs.define(eq=False, kw_only=True)
 class Runtime:
-    """The world of an app. An app has a client for each."""
+    """The environment of an app. An app has one client for each."""
 
     now: Callable[[], float] = time.time
     """Unix time."""
@@ -36,7 +35,7 @@ class Runtime:
     client: Callable[[str | Cluster], "clients.Client"] = _client
     blocking_client: Callable[[str | Cluster], "clients.BlockingClient"] = _blocking_client
     executors: Callable[[int, int], Mapping[str, Any]] | None = None
-    """Makes executors for so many threads and processes; None makes real ones."""
+    """Creates executors for these numbers of threads and processes; None creates the real ones."""
 
 
 _of_process: Final = [Runtime()]
@@ -44,13 +43,13 @@ _of_task: Final[ContextVar[Runtime | None]] = ContextVar("disque_trio.worker.run
 
 
 def runtime() -> Runtime:
-    """That of this task, or of the process."""
+    """The runtime of this task, or of the process."""
     return _of_task.get() or _of_process[-1]
 
 
 @contextlib.contextmanager
 def for_process(found: Runtime) -> Iterator[None]:
-    """Replace that of the process."""
+    """Replace the runtime of the process."""
     _of_process.append(found)
     try:
         yield
@@ -60,7 +59,7 @@ def for_process(found: Runtime) -> Iterator[None]:
 
 @contextlib.contextmanager
 def for_task(found: Runtime) -> Iterator[None]:
-    """Replace that of this task, and of the tasks that it starts."""
+    """Replace the runtime of this task, and of the tasks that it starts."""
     token = _of_task.set(found)
     try:
         yield
@@ -69,7 +68,7 @@ def for_task(found: Runtime) -> Iterator[None]:
 
 
 def of_worker(name: str, recorder: "clients.Recorder | None") -> Runtime:
-    """That of the process, with clients of this name and recorder."""
+    """The current runtime, with clients of this name and recorder."""
     return attrs.evolve(
         runtime(),
         client=lambda url: clients.Client(url, name=name, recorder=recorder),

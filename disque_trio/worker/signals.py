@@ -1,8 +1,8 @@
 """Signals of a worker's process.
 
-SIGTERM, SIGINT and SIGHUP: the first one stops the worker, the second one cancels its jobs, the
-third one ends the process at once. Those within half a second count once. SIGUSR1: take no more
-jobs. SIGUSR2 and SIGQUIT: write the stacks of all tasks and threads to the log.
+SIGTERM, SIGINT and SIGHUP: the first one stops the worker gracefully, the second one cancels its
+jobs, the third one ends the process immediately. Signals within half a second count once. SIGUSR1:
+take no more jobs. SIGUSR2 and SIGQUIT: log the stacks of all tasks and threads.
 """
 
 import gc
@@ -25,14 +25,15 @@ from disque_trio.worker.stopping import STOPPING, Stops
 
 _DUMPING: Final = (signal.SIGUSR2, signal.SIGQUIT)
 _COLLECT_AFTER: Final = (10_000, 20, 50)
-"""Jobs make many short-lived objects, of which none is in a cycle."""
+"""Jobs create many short-lived objects that are in no cycle."""
 _log: Final = logging.getLogger("disque_trio.worker")
 
 
 async def run_in_process(worker: Worker) -> int:
-    """Run a worker that obeys the signals of this process, in its main thread; the exit status.
+    """Run a worker that handles the signals of this process, in its main thread. Returns the exit
+    status.
 
-    If handlers do not end, the process ends here.
+    If handlers do not end, the process exits here.
     """
     worker.leave = leave
     gc.collect()
@@ -43,7 +44,7 @@ async def run_in_process(worker: Worker) -> int:
 
 
 def leave(status: int) -> None:
-    """End the process without waiting for threads."""
+    """Exit the process without waiting for threads."""
     logging.shutdown()
     with suppress(OSError, ValueError):
         sys.stdout.flush()
@@ -53,7 +54,8 @@ def leave(status: int) -> None:
 
 @contextmanager
 def obeyed(worker: Worker, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """While this lasts, signals are orders to the worker. For the main thread, in the loop."""
+    """Pass signals to the worker while the context lasts. Use it in the main thread, in the event
+    loop."""
     soon, stops = in_loop(), Stops(clock)
 
     def stop(number: int, _: FrameType | None) -> None:

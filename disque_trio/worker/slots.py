@@ -1,9 +1,9 @@
 """Slots: long-lived tasks that run what the engine starts, one job at a time each.
 
-A slot takes one job after another without giving way, for a millisecond at most; then every other
-task has its turn, so that nothing else is late while thousands of short jobs wait. One idle slot is
-woken at a time, and it wakes the next one if jobs are left: jobs that end at once need one slot,
-jobs that wait get one each.
+A slot runs jobs one after another without yielding, for at most a millisecond. Then every other
+task has its turn, so that nothing is late while thousands of short jobs wait. One idle slot is
+woken at a time, and it wakes the next one if jobs are left. So jobs that end immediately need one
+slot, and jobs that wait get one each.
 """
 
 import math
@@ -25,15 +25,15 @@ from disque_trio.worker.stacks import of_coroutine, of_thread
 from disque_trio.worker.times import RunTimes
 
 BURST_S: Final = 0.001
-"""How long jobs run one after another before other tasks have their turn."""
+"""How long a slot runs jobs before it yields to other tasks."""
 _Ended = list[tuple[bytes, Outcome | None]]
 
 
 class Turns(Driver, Protocol):
-    """Who is told that jobs have ended."""
+    """The driver, which is notified when jobs have ended."""
 
     def turn(self) -> None:
-        """Handlers have ended: tell the engine."""
+        """Handlers have ended: pass that to the engine."""
         ...
 
     def interrupted(self, run: Run) -> None:
@@ -41,36 +41,37 @@ class Turns(Driver, Protocol):
         ...
 
     def failed(self, start: Start, error: BaseException) -> None:
-        """A handler has raised this, which it must not."""
+        """A handler has raised an error, which is a bug of this library."""
         ...
 
 
 @attrs.define(eq=False)
 class Slot:
-    """One of the tasks, and its job."""
+    """One of the tasks, and the job that it runs."""
 
     scope: anyio.CancelScope = attrs.Factory(anyio.CancelScope)
-    """Renewed only after it was cancelled."""
+    """Replaced only after it was cancelled."""
     wake: anyio.Event = attrs.Factory(anyio.Event)
     run: Run | None = None
     cancelled_at: float = math.inf
-    """When its job was cancelled, on the loop's clock."""
+    """When its job was cancelled, by `anyio.current_time`."""
     is_stuck: bool = False
     task: anyio.TaskInfo = attrs.Factory(anyio.get_current_task)
     strays: Callable[[], int] = attrs.Factory(stray_cancellations)
-    """How often something else than a scope has cancelled this task."""
+    """Counts the cancellations of this task that no scope has requested."""
 
     references: Callable[[], int] = attrs.Factory(references)
-    """How many there are to this task."""
+    """Counts the references to this task."""
     before: int = 0
-    """As many before its job."""
+    """The number of references before its job."""
     is_kept: bool = False
-    """Has its job kept the task? Then it may cancel it later, so no other job runs in it."""
+    """Has its job kept a reference to the task? The job may cancel the task later, so no other job
+    runs in it."""
     scopes: open_scopes.OpenScopes = attrs.Factory(open_scopes.here)
-    """Its scope."""
+    """The scopes of the task outside of its job."""
 
     def where(self) -> str:
-        """The stack of its handler."""
+        """The stack of the handler."""
         thread = None if self.run is None else self.run.thread
         return of_coroutine(self.task.coro) + ("" if thread is None else of_thread(thread))
 
@@ -82,14 +83,14 @@ class Slots:
     handler: Handler
     driver: Turns
     most: Callable[[], int]
-    """How many jobs may run."""
+    """The number of jobs that may run at the same time."""
     times: RunTimes = attrs.Factory(RunTimes)
-    """How long they ran."""
+    """The run times of jobs."""
     ended: _Ended = attrs.field(init=False, factory=list)
-    """What has ended since the last turn."""
+    """The jobs that have ended since the last turn."""
     at_work: dict[bytes, Slot] = attrs.field(init=False, factory=dict)
     interrupted: int = attrs.field(init=False, default=0)
-    """Jobs that were cancelled because the worker stops."""
+    """The number of jobs that were cancelled because the worker stops."""
     _tasks: TaskGroup = attrs.field(init=False)
     _ready: deque[Start] = attrs.field(init=False, factory=deque)
     _idle: list[Slot] = attrs.field(init=False, factory=list)
@@ -99,17 +100,17 @@ class Slots:
     _monotonic: Callable[[], float] = attrs.field(init=False, factory=lambda: runtime().monotonic)
 
     def open(self, tasks: TaskGroup) -> None:
-        """Let slots be tasks of this group."""
+        """Start slots as tasks of this group."""
         self._tasks = tasks
 
     def start(self, starts: list[Start]) -> None:
-        """Run these."""
+        """Run these jobs."""
         self._ready += starts
         if self._ready:
             self._wake()
 
     def cancel(self, cancel: Cancel) -> None:
-        """End a run, or do not begin it."""
+        """Cancel a run, or remove the job if it has not started."""
         slot = self.at_work.get(cancel.id)
         if slot is not None and slot.run is not None:
             slot.run.why = cancel.why
@@ -164,8 +165,8 @@ class Slots:
                 await absorb_cancellations()
 
     def _of_handler(self, slot: Slot, error: BaseException) -> BaseException:
-        """What the handler has raised, or a cancellation that a job has left behind. An end of the
-        whole worker, and what no job may stop, goes on."""
+        """The error of the handler, or a cancellation that a job has left behind. Raises the
+        cancellation of the whole worker, and errors that no job may stop."""
         is_over = anyio.current_effective_deadline() == -math.inf
         is_of_job = slot.run is not None or slot.strays()
         if is_over or not is_of_job or isinstance(error, KeyboardInterrupt | SystemExit):
@@ -200,7 +201,7 @@ class Slots:
                 await absorb_cancellations()
 
     def _retire(self) -> None:
-        """The task of a slot ends; another one takes its place when there are jobs."""
+        """The task of a slot ends; a new one starts when there are jobs."""
         self._count -= 1
         if self.ended:
             self.driver.turn()
@@ -208,7 +209,7 @@ class Slots:
             self._wake()
 
     async def _rest(self, slot: Slot) -> None:
-        """Wait for a job, or for the turn of others."""
+        """Wait for a job, or yield to other tasks."""
         if self.ended:
             self.driver.turn()
         slot.wake = anyio.Event()
@@ -224,7 +225,7 @@ class Slots:
                 self._idle.remove(slot)
 
     def _end(self, slot: Slot, run: Run, outcome: Outcome | None) -> None:
-        # What was interrupted or snoozed is no run; nor is a job of which no task is known.
+        # Interrupted and snoozed runs do not count, nor do jobs of unknown tasks.
         if run.task and outcome is not None and type(outcome) is not Release:
             seconds = self._monotonic() - run.began
             self.times.note(run.task, seconds, type(outcome) is not Done)
@@ -236,8 +237,8 @@ class Slots:
         self.ended.append((run.start.id, outcome))
 
     def _outcome(self, run: Run, error: BaseException | None) -> Outcome | None:
-        """Of a run whose handler has not returned. Why it was cancelled decides, not what it
-        raised."""
+        """The outcome of a run whose handler has not returned. It depends on why the run was
+        cancelled, not on the error."""
         if error is not None:
             self.driver.failed(run.start, error)
         match run.why:

@@ -1,7 +1,7 @@
-"""Snoozes of jobs that no node can put off without counting a failure: the job is added again, and
-then acknowledged (decision 98).
+"""Snoozes jobs that nodes cannot delay without counting a failure: the job is added again and then
+acknowledged (decision 98).
 
-Its headers have its failures (`tries`) and its snoozes so far. It has another id.
+The new job has another id. Its headers contain the failures (`tries`) and the snoozes so far.
 """
 
 import math
@@ -26,11 +26,11 @@ from disque_trio.worker.runtime import runtime
 
 
 class NotAddedError(DisqueError):
-    """The job that a node named in its answer is another one."""
+    """A node has returned the id of a different job."""
 
 
 def can_wait(run: Run) -> bool:
-    """Can nodes let its job wait? If its own node cannot be asked now, another one is."""
+    """Can nodes delay its job? If its own node does not answer, another one is asked."""
     return run.has(words.RELEASE_DELAY) and not words.is_once(run.start.id)
 
 
@@ -41,12 +41,12 @@ async def add_again(
     job: Job[Any],
     end: End,
 ) -> End:
-    """Add the job again, to be queued then; how its run has ended in place of the snooze. `options`
-    are those of its task; None for a consumer, whose bodies have no headers."""
+    """Add the job again with a delay, and return the end of the run, in place of the snooze.
+    `options` are those of its task; None for a consumer, whose bodies have no headers."""
     if options is not None:
         try:
             request = _request(enqueuer, read(job.run.start.body), options, job, end.after)
-            [encoded] = await enqueuer.encoded([request])  # once: it is compared below
+            [encoded] = await enqueuer.encoded([request])  # once, because it is compared below
             if isinstance(encoded, DisqueError):
                 raise encoded
             request, added = encoded, await enqueuer.add(encoded)
@@ -73,7 +73,7 @@ def _request(
     enqueuer: Enqueuer, body: Envelope, options: Options, job: Job[Any], after: float
 ) -> Request[Any]:
     headers = {**job.headers, "tries": job.attempt - 1}
-    headers["snoozes"] = job.snoozes + ("due" not in headers)  # its producer's wish is none
+    headers["snoozes"] = job.snoozes + ("due" not in headers)  # the producer's delay is no snooze
     if after < ORIGINAL_PERIOD_S:
         headers.pop("due", None)
         headers.pop("hops", None)
@@ -85,7 +85,7 @@ def _request(
         at=None,
         ttl=options.ttl + math.ceil(after),
         maxlen=None,
-        group=None,  # nodes that know groups let the job itself wait
+        group=None,  # nodes with groups can delay the job itself
         on_conflict="again",
     )
     key, packed = body.key or runtime().new_key(), (body.args, body.kwargs)
@@ -93,8 +93,8 @@ def _request(
 
 
 async def _check(enqueuer: Enqueuer, request: Request[Any], id: str) -> None:
-    """Raises `NotAddedError` if the id is that of a job which waited for the key before: a node
-    keeps one of them, and the arguments of this one would be lost."""
+    """Raise `NotAddedError` if the id is that of a job that already waited for the key: a node
+    keeps one of them, so the arguments of this one would be lost."""
     kept = await enqueuer.client.show(id)
     if kept is None or kept.body != request.command.words[2]:
         raise NotAddedError(f"job {id} waits for its key already")

@@ -1,4 +1,5 @@
-"""Where tasks and threads of this process are: for SIGUSR2, and for handlers that do not end."""
+"""Stacks of the tasks and threads of this process: for SIGUSR2, and for handlers that do not
+end."""
 
 import linecache
 import sys
@@ -24,12 +25,12 @@ def stacks() -> str:
 
 
 def of_coroutine(coroutine: Any) -> str:
-    """Where a coroutine waits, and for what: the innermost call last."""
+    """The stack of a coroutine, the innermost call last."""
     return "".join(map(_line, frames_of(coroutine)))
 
 
 def of_thread(ident: int) -> str:
-    """Where a thread is, the innermost call last; empty if it has ended."""
+    """The stack of a thread, the innermost call last; empty if it has ended."""
     frame = sys._current_frames().get(ident)
     return "" if frame is None else "".join(traceback.format_stack(frame))
 

@@ -1,8 +1,8 @@
-"""Finds out which job blocks the event loop: a thread looks where the loop is while it does not
-move.
+"""Detects which job blocks the event loop: a thread inspects the loop's stack while the loop does
+not run.
 
-A coroutine that computes, sleeps or waits without `await` holds up renewals of leases, so other
-workers get the jobs of this one.
+A coroutine that computes, sleeps or waits without `await` delays the renewal of leases, so that the
+worker's jobs are redelivered to others.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from disque_trio.worker.runtime import runtime
 from disque_trio.worker.slots import Slot
 
 LONG_S: Final = 1.0
-"""A loop that was late by so much stood still."""
+"""A loop is stalled if it is late by this much."""
 _LOOK_S: Final = 0.25
 _NOT_OF_USERS: Final = (
     sysconfig.get_path("stdlib"),
@@ -34,7 +34,7 @@ _NOT_OF_USERS: Final = (
 
 @attrs.frozen
 class Seen:
-    """Where the loop stood."""
+    """The place at which the loop was blocked."""
 
     task: str
     """Empty if no job was found there."""
@@ -42,30 +42,30 @@ class Seen:
     where: str
     """File, line and function."""
     lease_ends: Micros = NEVER
-    """When that of the job ends, as known then."""
+    """When the lease of the job ends, as known at that time."""
 
 
 @attrs.define(eq=False)
 class Stalls:
-    """Watches the event loop in whose thread it was made."""
+    """Watches the event loop of the thread in which it was created."""
 
     at_work: dict[bytes, Slot]
     jobs: Mapping[bytes, Job]
-    """Those in hand."""
+    """The jobs that the worker has."""
     every_s: float
-    """How often `moved` is called while the loop moves."""
+    """The interval at which `moved` is called while the loop runs."""
     seen: Seen | None = None
-    """Where the loop stood the last time that it did."""
+    """The place at which the loop was last blocked."""
     _loop: int = attrs.Factory(threading.get_ident)
     _moved: float = attrs.Factory(time.monotonic)
     is_over: threading.Event = attrs.Factory(threading.Event)
 
     def moved(self) -> None:
-        """The loop moves."""
+        """Record that the loop runs."""
         self._moved, self.seen = time.monotonic(), None
 
     def watch(self) -> None:
-        """Look, in a thread, until `is_over`."""
+        """Watch the loop, in a thread, until `is_over`."""
         while not self.is_over.wait(_LOOK_S):
             if self.seen is None and time.monotonic() - self._moved > self.every_s + LONG_S / 2:
                 frame = sys._current_frames().get(self._loop)
@@ -84,7 +84,7 @@ class Stalls:
 def watched(
     at_work: dict[bytes, Slot], jobs: Mapping[bytes, Job], every_s: float
 ) -> Iterator[Stalls | None]:
-    """Watch the event loop that runs here (`Stalls`). In virtual time nobody does."""
+    """Watch the current event loop (`Stalls`), except in virtual time."""
     if runtime().monotonic is not time.monotonic:
         yield None
         return
@@ -97,7 +97,7 @@ def watched(
 
 
 def _found(innermost: FrameType, slots: Iterable[Slot]) -> tuple[str, Run | None]:
-    """Where it is, and in which run."""
+    """The place in the code, and the run."""
     frames = list(_outwards(innermost))
     of_users = (each for each in frames if not each.f_code.co_filename.startswith(_NOT_OF_USERS))
     frame = next(of_users, innermost)

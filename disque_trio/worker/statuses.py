@@ -3,13 +3,12 @@
 from typing import Final
 
 CLEAN: Final = 0
-"""It was told to stop, or its work is done, and every job that it had begun has ended."""
+"""The worker was stopped or its work is done, and every job that it had started has ended."""
 FAILED: Final = 1
-"""It could not begin, or a mistake of the library has ended it."""
+"""The worker could not start, or ended because of a bug of the library."""
 INTERRUPTED: Final = 3
-"""It had to stop while jobs ran: other workers will get them."""
+"""The worker stopped while jobs ran; other workers receive them."""
 RESTART: Final = 75
-"""It is to be started again: too many handlers do not end, or it has run as many jobs as it was
-told to."""
+"""The worker must be restarted: too many handlers do not end, or it has run `max_jobs` jobs."""
 REFUSED: Final = 77
-"""A node refuses it: the password is wrong or missing."""
+"""All nodes reject the worker: its password is wrong or missing, or it lacks permissions."""

@@ -1,7 +1,7 @@
-"""The steps of a chain that are still to come: they travel in the headers of the job before them.
+"""The later steps of a chain, which are in the headers of the job before them.
 
-Each has its key from the start, so a job that is delivered twice adds the same next step twice, and
-nodes that know keys keep one of the two.
+Each step has its key from the start. So if a job is delivered twice, it adds the same next step
+twice, and nodes with unique keys keep one of the two.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from disque_trio.worker.options import CARRIED, OWN_HEADERS, UNKEPT, Options, pl
 from disque_trio.worker.requests import Request
 
 KEEP_S: Final = 3600
-"""A job may be delivered again so long after the next step has ended, and does not double it."""
+"""How long after the end of the next step a redelivered job does not duplicate that step."""
 _PASSED_ON: Final = frozenset((
     "batch", "reply_codecs", "reply_key", "reply_to", "result_ttl", UNKEPT,
 ))  # fmt: skip
 
 
 def next_request(enqueuer: Enqueuer, job: Job[Any], value: object) -> Request[Any]:
-    """The ADDJOB of the next step of a job whose handler has returned this. Raises
-    `NotEncodableError`, or `BadBodyError` for headers that are wrong."""
+    """The ADDJOB of the next step of a job whose handler has returned `value`. Raises
+    `NotEncodableError`, or `BadBodyError` for invalid headers."""
     headers = {
         name: each
         for name, each in job.headers.items()
@@ -53,8 +53,8 @@ def request(
     headers: dict[str, Any],
     keep: int = KEEP_S,
 ) -> Request[Any]:
-    """The ADDJOB of a step, once for its key where nodes know keys, which keep it for `keep` more
-    seconds; `first` are arguments before its own."""
+    """The ADDJOB of a step. Nodes with unique keys add it once, and keep its key for `keep` more
+    seconds. `first` are arguments before its own."""
     packed = _packed(step, first, enqueuer.form)
     found = enqueuer.packed(step.task, step.key, packed, options, enqueuer.form, headers)
     words = found.command.words

@@ -1,4 +1,4 @@
-"""Signals that stop a worker, counted: a supervisor may send one stop as several signals."""
+"""Counts the signals that stop a worker: a supervisor may send one stop as several signals."""
 
 import signal
 from collections.abc import Callable
@@ -8,9 +8,9 @@ import attrs
 
 STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 SAME_S: Final = 0.5
-"""Stop signals that follow a counted one within this many seconds belong to it. A supervisor that
-signals both a process and its process group sends two within milliseconds; so does a terminal that
-is closed."""
+"""Stop signals within this many seconds of a counted one are not counted. A supervisor that signals
+both a process and its process group sends two within milliseconds; so does a terminal that is
+closed."""
 
 
 @attrs.define(eq=False)
@@ -22,7 +22,7 @@ class Stops:
     _last: float = attrs.field(init=False, default=0.0)
 
     def is_new(self) -> bool:
-        """Count a signal that came now. False if it repeats the last counted one."""
+        """Count a signal. Returns False if it repeats the last counted one."""
         now = self.clock()
         if self.count and now - self._last < SAME_S:
             return False

@@ -1,7 +1,7 @@
-"""Several worker processes under one: `disque-trio worker --processes N`.
+"""Runs several worker processes: `disque-trio worker --processes N`.
 
-The parent runs no job. It starts the children, passes its signals on, and starts another child for
-each one that ends by itself.
+The parent runs no jobs. It starts the children, passes its signals on, and restarts each child that
+ends by itself.
 """
 
 import logging
@@ -19,8 +19,8 @@ FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
 SHORT_LIFE_S: Final = 10.0
 AT_ONCE: Final = 3
-"""A child that dies starts again at once, unless more lives than these in a row were short: then
-something makes each child die, and pauses keep it from taking the whole machine."""
+"""A child that dies is restarted immediately, unless more than this many consecutive lives were
+short. Then every child probably dies for the same reason, and pauses limit the load of restarts."""
 _WORST_FIRST: Final = (REFUSED, FAILED, INTERRUPTED, CLEAN)
 _log: Final = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Child(Protocol):
     """A worker process, such as `anyio.abc.Process`."""
 
     async def wait(self) -> int:
-        """The exit status, or minus the number of the signal that killed it."""
+        """The exit status, or the negative number of the signal that killed it."""
         ...
 
     def send_signal(self, number: int) -> None:
@@ -39,10 +39,10 @@ class Child(Protocol):
 
 @attrs.define(eq=False)
 class Supervisor:
-    """Keeps `count` children running until it is told to stop.
+    """Keeps `count` children running until it is stopped.
 
-    `start` starts one, which is given its number, from 1. With `is_burst` a child that has ended
-    well is not started again.
+    `start` starts a child; its argument is the child's number, from 1. With `is_burst`, a child
+    that has ended with status 0 is not restarted.
     """
 
     start: Callable[[int], Awaitable[Child]]
@@ -54,15 +54,15 @@ class Supervisor:
     _stops: Stops = attrs.field(factory=lambda: Stops(anyio.current_time))
 
     async def run(self) -> int:
-        """Run until all children have ended for good. The exit status, the worst of theirs."""
+        """Run until all children have ended for good. Returns the worst of their exit statuses."""
         async with anyio.create_task_group() as group:
             for number in range(1, self.count + 1):
                 group.start_soon(self._keep, number)
         return next(each for each in _WORST_FIRST if each in (*self._statuses, CLEAN))
 
     def signalled(self, number: int) -> None:
-        """Pass a signal of this process on to the children. A stop signal ends the restarts, and
-        one that repeats it within half a second is dropped."""
+        """Pass a signal of this process on to the children. A stop signal ends the restarts; one
+        that repeats it within half a second is dropped."""
         if number not in STOPPING or self._stops.is_new():
             self._pass_on(number)
 
@@ -90,14 +90,14 @@ class Supervisor:
                 await self._stopping.wait()
 
     def _is_over(self, number: int, status: int) -> bool:
-        """Is the child not to be started again? One that a node refuses ends the others."""
+        """Has the child ended for good? If nodes reject one child, all others are stopped."""
         if status == REFUSED:
             _log.error("worker %d %s; all stop", number, how(status))
             self._pass_on(signal.SIGTERM)
         return status == REFUSED or (self.is_burst and status == CLEAN)
 
     async def _live(self, number: int) -> int:
-        """Run one child. Its exit status."""
+        """Run one child. Returns its exit status."""
         try:
             child = self._children[number] = await self.start(number)
         except OSError as error:
@@ -112,21 +112,21 @@ class Supervisor:
 
 
 def _pause(short_lives: int) -> float:
-    """How long to wait before the next start, after so many short lives in a row."""
+    """The pause before the next start, after this many short lives in a row, in seconds."""
     if short_lives <= AT_ONCE:
         return 0.0
     return float(min(FIRST_PAUSE_S * 2 ** min(short_lives - AT_ONCE - 1, 30), LONGEST_PAUSE_S))
 
 
 def _final(status: int) -> int:
-    """What it means for the whole that a child has ended so, for good."""
-    if status == RESTART or -status in STOPPING:  # a signal kills only one that has not begun
+    """The contribution of a child's last exit status to the exit status of the parent."""
+    if status == RESTART or -status in STOPPING:  # a signal kills only a child that has not begun
         return CLEAN
     return status if status in _WORST_FIRST else FAILED
 
 
 def how(status: int) -> str:
-    """How a process has ended, for people."""
+    """A description of how a process has ended."""
     if status < 0:
         return f"was killed by {signal.Signals(-status).name}"
     return {

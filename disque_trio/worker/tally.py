@@ -1,4 +1,4 @@
-"""What a collector knows of the members of its batch, and what it makes of it. No I/O."""
+"""The state of a batch's members in its collector, and conclusions from it. No I/O."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,10 +57,10 @@ class Tally:
     ended: dict[int, End] = attrs.Factory(dict)
     """By place."""
     members: dict[int, Member] = attrs.Factory(dict)
-    """By place, as far as their producer has said who they are."""
+    """By place; a member is missing until its producer has reported its id."""
 
     def take(self, token: Token) -> None:
-        """Learn what a token says."""
+        """Add the content of a token."""
         for place in token.done:
             self._end(place, DONE)
         for place, end in token.ended:
@@ -74,7 +74,7 @@ class Tally:
             self.ended[place] = later(self.ended.get(place), end)
 
     def join(self) -> None:
-        """Members that are one job have one end."""
+        """Give all members that are the same job the same end."""
         by_id: dict[str, End] = {}
         for place, member in self.members.items():
             if place in self.ended and member.id:
@@ -84,25 +84,25 @@ class Tally:
                 self.ended[place] = by_id[member.id]
 
     def has_ended(self, place: int) -> bool:
-        """Is its end known, and final?"""
+        """Is the end of this member known?"""
         return place in self.ended
 
     @property
     def is_complete(self) -> bool:
-        """Have all ended?"""
+        """Have all members ended?"""
         return len(self.ended) == self.size
 
     def pending(self) -> dict[int, Member]:
-        """Those whose ids are known and that have not ended, by place."""
+        """The members with known ids that have not ended, by place."""
         return {n: each for n, each in self.members.items() if each.id and n not in self.ended}
 
     def unreported(self) -> list[int]:
-        """Places of members of which nobody has said anything: their producer has ended before."""
+        """Places of members without any token: the producer ended before it added them."""
         known = self.ended.keys() | self.members.keys()
         return [place for place in range(self.size) if place not in known]
 
     def infer_ends(self, ended: Mapping[int, Ended], now: float) -> None:
-        """These have ended, as nodes say, and no token tells how."""
+        """Record the ends of members that nodes report and no token describes."""
         for place, how in ended.items():
             member = self.members[place]
             end = _INFERRED[how]
@@ -113,12 +113,12 @@ class Tally:
             self._end(place, end)
 
     def late(self) -> None:
-        """The deadline is over."""
+        """The deadline has passed: members that have not ended are late."""
         for place in range(self.size):
             self.ended.setdefault(place, ("late", "it had not ended at the deadline of the batch"))
 
     def ends(self, most: int) -> BatchEnds:
-        """How they have ended; of those that are not done `most` at most are named."""
+        """The outcomes of the members; `others` names at most `most` of those that are not done."""
         others = [
             MemberEnd(place, *self.ended[place])
             for place in range(self.size)
@@ -132,7 +132,7 @@ class Tally:
         )
 
     def failures(self) -> str:
-        """Those that have failed, in words."""
+        """A description of the members that have failed."""
         failed = [
             f"{place} ({': '.join(filter(None, end))})"
             for place, end in sorted(self.ended.items())
@@ -143,7 +143,7 @@ class Tally:
         return f"{len(failed)} of {members} failed: {', '.join(failed[:_SHOWN])}{more}"
 
     def chunks(self, places: Iterable[int]) -> list[Token]:
-        """Tokens that say all that is known of the members beside these."""
+        """Tokens with all that is known of the chunks that contain these members."""
         return [
             Token(
                 done=[n for n in each if self.ended.get(n) == DONE],
@@ -156,8 +156,8 @@ class Tally:
 
 
 def crowded(tokens: Sequence[Token], changed: Iterable[int]) -> list[bool]:
-    """Which tokens are to be merged: those that tell of the same chunk as others, or of one in
-    which something has changed."""
+    """Which tokens are to be merged: those of a chunk that other tokens describe too, or in which
+    something has changed."""
     chunks = [frozenset(place // CHUNK for place in token.places()) for token in tokens]
     counts = Counter(chunk for each in chunks for chunk in each)
     counts.update(2 * [place // CHUNK for place in changed])

@@ -1,4 +1,4 @@
-"""Declared functions, with the types of their arguments and results."""
+"""Tasks: declared functions, with the types of their arguments and results."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from functools import update_wrapper
@@ -37,7 +37,7 @@ Iterated = Callable[P, AsyncIterator[Any]]
 
 @attrs.define(eq=False, repr=False, slots=False)
 class Prepared(Generic[P, R]):
-    """A task with options for its next jobs."""
+    """A task with options for its next jobs (`using`)."""
 
     definition: Definition
     arguments: Arguments
@@ -45,39 +45,41 @@ class Prepared(Generic[P, R]):
     changes: Mapping[str, Any]
 
     def using(self, **options: Unpack[JobOptions]) -> "Prepared[P, R]":
-        """A copy with these options. Raises `ValueError` for invalid ones."""
+        """A copy with these options. Raises `ValueError` for invalid options, and `TypeError` for
+        unknown ones."""
         definition = self.definition.using(options)
         return Prepared(definition, self.arguments, self.enqueuer, {**self.changes, **options})
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        """A call with these arguments, for `App.enqueue_many`, chains and batches."""
+        """A call with these arguments, for `App.enqueue_many`, chains, batches and flows."""
         return Call(self.definition, self.arguments, args, kwargs, self.enqueuer, self.changes)
 
     def partial(self, *args: Any, **kwargs: Any) -> "OpenCall[P, R]":
-        """A step of a chain, whose first argument is the return value of the previous step, as type
-        checkers check. The other arguments are checked when the chain is added."""
+        """A later step of a chain: its first argument is the return value of the previous step.
+        Type checkers check its type. The other arguments are checked when the chain is added."""
         step: Any = self.call
         return cast("OpenCall[P, R]", attrs.evolve(step(*args, **kwargs), is_open=True))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued[R]:
-        """Add a job. Raises `NotEncodableError` for arguments that do not fit, errors of the
-        client, and `EnqueueUnknownError`."""
+        """Add a job. The app must be open. Raises `NotEncodableError` for arguments that do not
+        fit, `ValueError` for invalid options, `NotOpenError`, `EnqueueUnknownError`, and errors of
+        the client and of hooks."""
         return await self.enqueuer.add(self.enqueuer.request(self.call(*args, **kwargs)))
 
     async def find(self, unique: str) -> JobHandle | None:
-        """The job that has this `unique` key of the task, in the task's queue; None if no reachable
+        """The job with this `unique` key of the task, in the task's queue; None if no reachable
         node has one. The app must be open. Raises `ValueError` for an empty key."""
         return await _find(self, unique, self.enqueuer.client)
 
     @property
     def blocking(self) -> "Blocking[P, R]":
-        """The same for threads and code without an event loop."""
+        """The same methods for threads and code without an event loop."""
         return Blocking(self)
 
 
 @attrs.frozen(eq=False)
 class Blocking(Generic[P, R]):
-    """Adds jobs by a client of the thread."""
+    """Adds jobs with the client of the current thread."""
 
     _prepared: Prepared[P, R]
 
@@ -87,7 +89,7 @@ class Blocking(Generic[P, R]):
         return enqueuer.add_blocking(enqueuer.request(self._prepared.call(*args, **kwargs)))
 
     def find(self, unique: str) -> BlockingJobHandle | None:
-        """The job that has this key (`Prepared.find`)."""
+        """The job with this key (`Prepared.find`)."""
         asking = import_module("disque_trio.worker.operating.asking")
         client = asking.InSteps(self._prepared.enqueuer.blocking_client)
         found: JobHandle | None = asking.finished(_find(self._prepared, unique, client))
@@ -107,7 +109,8 @@ async def _find(prepared: Prepared[..., Any], unique: str, client: "Asking") -> 
 
 @attrs.define(eq=False, repr=False, slots=False)
 class Task(Prepared[P, R]):
-    """A declared function."""
+    """A declared function (`App.task`). Call it to run the function here, or `enqueue` it to add a
+    job."""
 
     fn: Callable[..., Any]
 
@@ -117,7 +120,7 @@ class Task(Prepared[P, R]):
 
     @property
     def name(self) -> str:
-        """Its name in bodies."""
+        """The name of the task in bodies."""
         return self.definition.name
 
     def _call(self, args: Any, kwargs: Mapping[str, Any]) -> Any:
@@ -130,7 +133,7 @@ class AsyncTask(Task[P, R]):
     """A declared `async def`."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-        """Call the function directly. If the function takes the job, it gets the current one."""
+        """Call the function directly. A function with `bind` receives the current job."""
         called: Coroutine[Any, Any, R] = self._call(args, kwargs)
         return called
 
@@ -140,7 +143,7 @@ class SyncTask(Task[P, R]):
     """A declared `def`."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function directly. If the function takes the job, it gets the current one."""
+        """Call the function directly. A function with `bind` receives the current job."""
         returned: R = self._call(args, kwargs)
         return returned
 
@@ -149,7 +152,7 @@ class Declare(Protocol):
     """Makes a task of a function."""
 
     @overload
-    def __call__(  # type: ignore[overload-overlap]  # the first that fits is meant
+    def __call__(  # type: ignore[overload-overlap]  # the first that fits applies
         self, fn: Callable[P, Coroutine[Any, Any, R]], /
     ) -> AsyncTask[P, R]: ...
     @overload
@@ -161,7 +164,7 @@ class Declare(Protocol):
 
 
 class DeclareBound(Protocol[State]):
-    """Makes a task of a function that wants the job first."""
+    """Makes a task of a function whose first argument is the job."""
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
@@ -178,7 +181,7 @@ class DeclareBound(Protocol[State]):
 def declare(
     enqueuer: Enqueuer, definition: Definition, fn: Callable[..., Any], *, is_async: bool
 ) -> Task[..., Any]:
-    """A task of a function. Raises `UnfitTypeError`."""
+    """The task of a function. Raises `UnfitTypeError`."""
     arguments = Arguments(definition.name, fn, int(definition.is_bound))
     arguments.check_declared(enqueuer.form)
     kind = AsyncTask if is_async else SyncTask

@@ -1,9 +1,9 @@
-"""How long tasks run: for each a histogram of a few hundred numbers at most, whose sum with that of
-another worker is that of both.
+"""Run times of tasks: a histogram of at most a few hundred numbers for each. Histograms of several
+workers can be added.
 
-Each bucket is a quarter of an octave: a run time is known to within a quarter. To note one costs a
-worker less than a microsecond, and a report has the last five to ten minutes only, so that what was
-slow last week hides nothing (decision 130).
+Each bucket is a quarter of an octave, so a run time is known to within a quarter. Recording one
+costs less than a microsecond. A report contains only the last five to ten minutes, so that old run
+times do not hide a change (decision 130).
 """
 
 from collections import Counter
@@ -16,11 +16,11 @@ import attrs
 from disque_trio.worker.runtime import runtime
 
 WINDOW_S: Final = 300.0
-"""Reports have the runs of the last one or two of these."""
+"""Reports contain the runs of the last one or two windows of this length."""
 MOST_TASKS: Final = 50
-"""Of a report: those with most runs."""
+"""The number of tasks in a report: those with the most runs."""
 _NANO: Final = 1e-9
-"""In place of 0, which is in no octave."""
+"""Replaces 0, which is in no octave."""
 _AT_ONCE: Final = 1000
 _OCTAVES: Final = range(-12, 15, 2)
 """Bounds of the histogram for Prometheus, as powers of two of a second: 0.24 ms to 4.6 h."""
@@ -33,7 +33,7 @@ def bucket_of(seconds: float) -> int:
 
 
 def bounds(bucket: int) -> tuple[float, float]:
-    """From which second, and up to which one, a bucket has run times."""
+    """The lower and the upper bound of a bucket, in seconds."""
     octave, part = divmod(bucket - 4, 4)
     return ldexp(4 + part, octave - 3), ldexp(5 + part, octave - 3)
 
@@ -44,21 +44,22 @@ class TaskTimes:
 
     task: str
     failures: int = 0
-    """How many failed: the job is tried again, or is dead."""
+    """The number of runs that failed: the job is retried, or dead."""
     seconds: float = 0.0
-    """Of all of them together."""
+    """The sum of all run times."""
     buckets: dict[int, int] = attrs.Factory(dict)
-    """How many took how long (`bounds`)."""
+    """The number of runs by bucket (`bounds`)."""
     longest: float = 0.0
-    """Seconds of the longest; 0 if workers of an earlier version ran some."""
+    """The longest run time in seconds; 0 if it is unknown, because of workers of an earlier
+    version."""
 
     @property
     def runs(self) -> int:
-        """How many have ended."""
+        """The number of runs."""
         return sum(self.buckets.values())
 
     def add(self, other: "TaskTimes") -> None:
-        """Those of another worker, or of another time."""
+        """Add the runs of another worker or another time."""
         self.failures += other.failures
         self.seconds += other.seconds
         if self.runs and other.runs and not (self.longest and other.longest):
@@ -70,14 +71,15 @@ class TaskTimes:
 
     @property
     def _most(self) -> float:
-        """No run took longer: each other one took as long as its bucket begins at, or longer."""
+        """An upper bound of the longest run: every other run took at least the lower bound of its
+        bucket."""
         if self.longest:
             return self.longest
         least = sum(bounds(bucket)[0] * count for bucket, count in self.buckets.items())
         return self.seconds - least + bounds(max(self.buckets))[0]
 
     def quantile(self, share: float) -> float | None:
-        """Seconds within which so many of the runs ended; None without runs."""
+        """The run time in seconds that this share of the runs did not exceed; None without runs."""
         if self.runs == 1:
             return _rounded(self.seconds, self.seconds)
         left = share * self.runs
@@ -92,12 +94,12 @@ class TaskTimes:
 
 
 def _rounded(seconds: float, most: float) -> float:
-    """To three digits, which must not make it more than this."""
+    """The seconds rounded to three digits, but at most `most`."""
     return min(float(f"{seconds:.3g}"), most)
 
 
 def merged(times: Iterable[TaskTimes]) -> dict[str, TaskTimes]:
-    """By task, the sums."""
+    """The sums by task."""
     found: dict[str, TaskTimes] = {}
     for each in times:
         found.setdefault(each.task, TaskTimes(task=each.task)).add(each)
@@ -106,24 +108,24 @@ def merged(times: Iterable[TaskTimes]) -> dict[str, TaskTimes]:
 
 @attrs.define(eq=False)
 class RunTimes:
-    """Of one worker."""
+    """The run times of one worker."""
 
     now: Callable[[], float] = attrs.field(factory=lambda: runtime().monotonic)
     _raw: dict[str, list[float]] = attrs.Factory(dict)
-    """By task, seconds that are in no bucket yet."""
+    """By task: run times that are in no bucket yet."""
     _current: dict[str, TaskTimes] = attrs.Factory(dict)
     _before: dict[str, TaskTimes] = attrs.Factory(dict)
-    """Of the window before."""
+    """The previous window."""
     _past: dict[str, TaskTimes] = attrs.Factory(dict)
-    """All before that."""
+    """All earlier windows."""
     _since: float = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._since = self.now()
 
     def note(self, task: str, seconds: float, is_failure: bool) -> None:
-        """A run has ended. This is done for each job: to put many into buckets at once costs
-        less."""
+        """Record a run. This happens for every job, so run times are sorted into buckets in groups,
+        which costs less."""
         raw = self._raw.get(task)
         if raw is None:
             raw = self._raw[task] = []
@@ -151,7 +153,7 @@ class RunTimes:
                 self._sort_in(task, raw)
 
     def lately(self) -> list[TaskTimes]:
-        """For a report."""
+        """The run times of recent runs, for a report."""
         self._sort_all()
         late = self.now() - self._since
         if late >= WINDOW_S:
@@ -162,7 +164,7 @@ class RunTimes:
         return sorted(found, key=lambda each: -each.runs)[:MOST_TASKS]
 
     def ever(self) -> Mapping[str, TaskTimes]:
-        """Since the worker began."""
+        """The run times since the worker started."""
         self._sort_all()
         return merged([*self._past.values(), *self._before.values(), *self._current.values()])
 
@@ -178,7 +180,7 @@ _FAILURES: Final = """\
 
 
 def exposition(times: RunTimes) -> str:
-    """For Prometheus."""
+    """The run times in the text format of Prometheus."""
     ever = sorted(times.ever().values(), key=lambda each: each.task)
     lines = [line for each in ever for line in _histogram(each)]
     failures = [

@@ -1,10 +1,10 @@
-"""Trials: runs of a job alone, because its workers may have died of it (docs/worker.md, "When a
+"""Trials: runs of a job alone, because it may have killed its workers (docs/worker.md, "When a
 worker dies").
 
-Nodes count a delivery each time they queue a job again, also if nobody has had it: a node that
-stood still may have kept it queued. So a worker notes each trial before it begins, with what the
-node has counted. If the job comes again with more deliveries and no other answer, that trial
-brought none (decision 165).
+Nodes count a delivery each time they enqueue a job again, even if no worker has received it: a
+suspended node may have kept it enqueued. So a worker records each trial before it starts, with the
+counts of the node. If the job is redelivered with more deliveries and without an outcome, that
+trial ended without one (decision 165).
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,19 +26,19 @@ from disque_trio.worker.exceptions import Snooze
 from disque_trio.worker.protocol import Run
 
 PATIENCE_S: Final = 5.0
-"""How long the end of a note may take when its job has ended."""
+"""How long deleting a note may take after its job has ended."""
 WAIT_S: Final = 5.0
-"""Before a job whose trials no node can tell, or note, is looked at again."""
+"""The pause before a job is looked at again, if nodes cannot return or record its trials."""
 
 
 @attrs.frozen
 class Trial:
-    """What is noted of the last one. Counts are those of the node when it began."""
+    """The record of the last trial. Counts are those of the node when it started."""
 
     crashes: int
-    """How many earlier ones brought no answer."""
+    """The number of earlier trials that ended without an outcome."""
     deliveries: int
-    """Deliveries without an answer."""
+    """Deliveries without an outcome."""
     answers: int
     """Failures and snoozes."""
 
@@ -57,8 +57,8 @@ def _answers(start: Start) -> int:
 
 
 def trial_of(note: bytes | None, start: Start) -> Trial:
-    """That of a delivery, after the one that was noted, if it was."""
-    with suppress(*codec.BAD_INPUT):  # a note of something else
+    """The trial of a delivery, after the recorded one, if any."""
+    with suppress(*codec.BAD_INPUT):  # another kind of note
         if note is not None:
             return _read(note).next(start)
     return Trial(0, start.additional_deliveries, _answers(start))
@@ -66,14 +66,14 @@ def trial_of(note: bytes | None, start: Start) -> Trial:
 
 @attrs.define(eq=False)
 class _Trials:
-    """Those of one job, as its worker sees them."""
+    """The trials of one job in its worker."""
 
     enqueuer: Enqueuer
     _note: str = ""
 
     async def begin(self, job: Job[Any]) -> int:
-        """Note that the job begins alone; how many of its trials brought no answer. Raises `Snooze`
-        if no node can be asked."""
+        """Record that the job starts alone. Returns how many of its trials ended without an
+        outcome. Raises `Snooze` if no node answers."""
         start = job.run.start
         if not job.run.has(words.UNIQUE):
             return proven(start.additional_deliveries)
@@ -93,7 +93,7 @@ class _Trials:
         return trial.crashes
 
     async def end(self) -> None:
-        """The job has ended: nobody will ask any more."""
+        """The job has ended: delete its note."""
         if self._note:
             with anyio.move_on_after(PATIENCE_S, shield=True), suppress(DisqueError):
                 await self.enqueuer.client.run(commands.ackjob(self._note))
@@ -104,7 +104,7 @@ async def on_trial(
     handle: Callable[[Run, Callable[[Job[Any]], Awaitable[int]]], Awaitable[Outcome]],
     run: Run,
 ) -> Outcome:
-    """Run a job that begins alone by `handle`, which says when it begins."""
+    """Run a job alone by `handle`, which calls `_Trials.begin` before the job starts."""
     trials = _Trials(enqueuer)
     outcome = await handle(run, trials.begin)
     if isinstance(outcome, Done | Dead):

@@ -1,4 +1,4 @@
-"""Lines of the log about a worker itself, on the logger `disque_trio.worker`."""
+"""Log lines about a worker itself, on the logger `disque_trio.worker`."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -24,13 +24,13 @@ log: Final = logging.getLogger("disque_trio.worker")
 
 
 def takes_jobs(queues: Sequence[bytes], node: str) -> None:
-    """A node has let the worker in."""
+    """A node has accepted the worker."""
     names = b", ".join(queues).decode(errors="replace")
     log.info("takes jobs of %s from %s", names, node)
 
 
 def refused(node: str, error: str, *, has_password: bool) -> None:
-    """A node does not let this worker in."""
+    """A node rejects this worker."""
     advice = ""
     if error.startswith(("NOAUTH", "WRONGPASS")):
         advice = f". {WRONG_PASSWORD if has_password else URL_WITH_PASSWORD}"
@@ -43,7 +43,7 @@ def lost(error: ConnectionFailedError) -> None:
 
 
 def dropped(drop: Drop, run: Run | None) -> None:
-    """A delivery ends without a run, or an outcome without a node that knows of it."""
+    """A delivery ends without a run, or an outcome was accepted by no node."""
     level = logging.WARNING if drop.why in _LOUD else logging.DEBUG
     if run is None:
         log.log(level, "%s: %s", drop.id.decode(errors="replace"), drop.why.value)
@@ -52,7 +52,7 @@ def dropped(drop: Drop, run: Run | None) -> None:
 
 
 def failed(start: Start, error: BaseException) -> None:
-    """A handler has raised this, which it must not."""
+    """A handler has raised an error, which is a bug of this library."""
     text = "the handler of %s raised what it should have turned into an outcome"
     id = start.id.decode(errors="replace")
     write_with_traceback(log, logging.ERROR, text, (id,), error)
@@ -64,12 +64,12 @@ def interrupted(run: Run) -> None:
 
 
 def stuck(run: Run, where: str) -> None:
-    """A handler does not end though it was cancelled."""
+    """A handler does not end although it was cancelled."""
     log.error("its handler does not end:\n%s", where, extra=_about(run))
 
 
 def leaves(slots: Iterable[Slot]) -> None:
-    """The process is about to end, and these handlers with it."""
+    """The process is about to exit while these handlers run."""
     runs = [slot.run for slot in slots if slot.run is not None]
     names = ", ".join(f"{run.task or 'a job'} {run.start.id.decode()}" for run in runs)
     abandoned = counted(len(runs), "handler does not end, and is", "handlers do not end, and are")
@@ -79,7 +79,7 @@ def leaves(slots: Iterable[Slot]) -> None:
 def stalled(
     seconds: float, seen: Seen | None, slots: Iterable[Slot], jobs: Iterable[Job], now: Micros
 ) -> None:
-    """The event loop stood still for so long."""
+    """The event loop was blocked for `seconds`."""
     running = (each for each in jobs if each.stage is Stage.RUNNING)
     lost = {each.id for each in running if each.lost is not None or each.end <= now}
     extra = None

@@ -1,6 +1,7 @@
-"""Django's tasks on disque_trio: a backend for `TASKS`, and what workers run (docs/frameworks.md).
+"""Django's tasks on disque_trio: a backend for `TASKS`, and an app for workers
+(docs/frameworks.md).
 
-Django has tasks since 6.0; before, the package `django-tasks` brings the same.
+Django has tasks since version 6.0; for earlier versions the package `django-tasks` has the same.
 """
 
 from importlib import import_module
@@ -14,7 +15,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Django imports this package before its settings can be read."""
+    """Import lazily, because Django imports this package before its settings can be read."""
     if name == "Backend":
         try:
             return import_module("disque_trio.contrib.django.backend").Backend

@@ -1,4 +1,4 @@
-"""What Django's tasks are made of, from Django itself, or from `django-tasks`."""
+"""The modules of Django's tasks, from Django itself or from `django-tasks`."""
 
 import logging
 from importlib import import_module, util
@@ -7,7 +7,7 @@ from typing import Any, Final
 _HAS_TASKS = util.find_spec("django.tasks") is not None
 _HOME = "django.tasks" if _HAS_TASKS else "django_tasks"
 LOGGER: Final = logging.getLogger(_HOME)
-"""Where Django logs what becomes of tasks: a failure with its traceback."""
+"""The logger on which Django logs outcomes of tasks: a failure with its traceback."""
 try:
     home: Any = import_module(_HOME)
 except ImportError as error:

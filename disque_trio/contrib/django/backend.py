@@ -1,4 +1,4 @@
-"""The backend of `TASKS`: a Django task becomes a job of one of the backend's queues."""
+"""The backend for `TASKS`: each Django task becomes a job in one of the backend's queues."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -19,17 +19,17 @@ from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import Task
 
 OPTIONS: Final = AppOptions.__annotations__.keys() - {"queue"}
-"""Of `App`, for all tasks of a backend: Django names the queues. `url` names the nodes, `outbox` a
-database."""
+"""The options of `App` that a backend accepts for all its tasks; Django sets the queues. In
+addition `url` names the nodes, and `outbox` a database."""
 
 
 class Backend(api.backends.BaseTaskBackend):
     """`TASKS = {"default": {"BACKEND": "disque_trio.contrib.django.Backend", "OPTIONS": {…}}}`.
 
-    Jobs are added at once: within a transaction use `transaction.on_commit`, or the option
+    Jobs are added immediately. Within a transaction use `transaction.on_commit`, or the option
     `outbox`, which names the database whose transaction adds them. With the option `result_ttl`
-    nodes keep results for so many seconds, for `get_result`.
-    Raises `ImproperlyConfigured` for options that cannot work.
+    nodes keep results for this many seconds, for `get_result`. Raises `ImproperlyConfigured` for
+    invalid options.
     """
 
     supports_defer = True
@@ -61,17 +61,18 @@ class Backend(api.backends.BaseTaskBackend):
             raise ImproperlyConfigured(f"TASKS[{alias!r}]: {error}") from error
 
     def _declare(self, queue: str) -> None:
-        """The two tasks of a queue: functions run in threads, coroutines in the event loop."""
+        """Declare the two tasks of a queue: functions run in threads, coroutines in the event
+        loop."""
         for is_async, run in ((False, perform), (True, perform_async)):
             name = f"django.{self.alias}.{queue}{'.async' if is_async else ''}"
             declare: Any = partial(self.app.task, name=name, queue=queue, bind=True)
             self._tasks[queue, is_async] = declare()(run)
 
     def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
-        """Add a job; the result is what is known of it. Raises errors of the client, such as
+        """Add a job, and return its `TaskResult`. Raises errors of the client, such as
         `NoNodeError`, and `EnqueueUnknownError`."""
         self.validate_task(task)
-        known = result_of(task, "", args, kwargs)  # what is no JSON is refused
+        known = result_of(task, "", args, kwargs)  # rejects values that are not JSON
         is_async = iscoroutinefunction(task.func)
         name = task.queue_name if (task.queue_name, is_async) in self._tasks else self._any_queue
         prepared = self._tasks[name, is_async].using(**_options(task), **self._findable())
@@ -85,12 +86,12 @@ class Backend(api.backends.BaseTaskBackend):
         return result
 
     async def aenqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
-        """The same, in a thread, because receivers of signals may block."""
+        """As `enqueue`, in a thread, because receivers of signals may block."""
         return await sync_to_async(self.enqueue, thread_sensitive=True)(task, args, kwargs)
 
     def get_result(self, result_id: str) -> Any:
-        """What has become of a job. Raises `TaskResultDoesNotExist` if no node knows it, or keeps
-        its result, and errors of the client."""
+        """The state of a job, and its result. Raises `TaskResultDoesNotExist` if no node has the
+        job or its result, and errors of the client."""
         if not self.supports_get_result:
             return super().get_result(result_id)
         for task in self._tasks.values() if result_id else ():
@@ -100,7 +101,7 @@ class Backend(api.backends.BaseTaskBackend):
         raise results.missing(result_id)
 
     def _findable(self) -> dict[str, Any]:
-        """The options of a job that is found by its key."""
+        """The options of a job that can be found by its key."""
         if self._result_ttl is None:
             return {}
         key = runtime().new_key()
@@ -108,12 +109,13 @@ class Backend(api.backends.BaseTaskBackend):
 
     @property
     def _any_queue(self) -> str:
-        """With `QUEUES: []` every queue may be used; what runs them is the same."""
+        """A declared queue for tasks of other queues: with `QUEUES: []` every queue is allowed, and
+        the same functions run all tasks."""
         return min(queue for queue, _ in self._tasks)
 
 
 def _options(task: Any) -> Any:
-    """What Django says of one task, in the words of `Task.using`."""
+    """Django's options of one task, as options of `Task.using`."""
     options: dict[str, Any] = {"queue": task.queue_name}
     if task.priority:
         options["priority"] = task.priority

@@ -1,4 +1,4 @@
-"""Runs Django tasks in a worker: finds the function, gives it its context, sends the signals."""
+"""Runs Django tasks in a worker: finds the function, creates its context, and sends the signals."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ from disque_trio.worker import Dead, Job, codec
 def result_of(
     task: Any, key: str, args: Sequence[Any], kwargs: Mapping[str, Any], **more: Any
 ) -> Any:
-    """What Django knows of a job, which it names by its key."""
+    """The `TaskResult` of a job, with the key of the job as its id."""
     known = {
         "status": api.base.TaskResultStatus.READY,
         "enqueued_at": timezone.now(),
@@ -41,7 +41,7 @@ def result_of(
 
 
 def perform(job: Job[Any], path: str, alias: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Run a function, in a thread of the worker. Returns what `results` reads."""
+    """Run a function, in a thread of the worker. Returns the record that `results` reads."""
     run = _Run(job, path, alias, args, kwargs)
     close_old_connections()
     try:
@@ -80,7 +80,7 @@ async def perform_async(
 
 
 class _Run:
-    """One run of a task. Raises `Dead` if there is no such task."""
+    """One run of a task. Raises `Dead` if the task does not exist."""
 
     def __init__(
         self, job: Job[Any], path: str, alias: str, args: list[Any], kwargs: dict[str, Any]
@@ -92,7 +92,7 @@ class _Run:
         if not isinstance(found, api.base.Task):
             raise Dead(f"{path} is no task: decorate it with @task")
         self.task = found.using(queue_name=job.queue, backend=alias)
-        # Who made the earlier attempts is not known; Django counts them by this list.
+        # The workers of earlier attempts are unknown; Django counts attempts by this list.
         self._workers = [f"{socket.gethostname()}-{os.getpid()}"] * job.attempt
         self._path, self._now = path, timezone.now()
         self._job, self._args, self._kwargs = job, args, kwargs
@@ -101,24 +101,26 @@ class _Run:
             self.args = [api.base.TaskContext(task_result=self._result("RUNNING")), *args]
 
     def began(self) -> None:
-        """Tell the receivers of Django's signal."""
+        """Send Django's signal for the start."""
         self._send(api.signals.task_started, self._result("RUNNING"))
 
     def ended(self, error: BaseException | None = None) -> None:
-        """The same. A run that has failed may not be the last."""
+        """Send Django's signal for the end. A failed run may not be the last one."""
         errors = [] if error is None else [_error(error)]
         status = "SUCCESSFUL" if error is None else "FAILED"
         result = self._result(status, finished_at=timezone.now(), errors=errors)
         self._send(api.signals.task_finished, result)
-        # Django's own receiver has logged it; the worker adds when the task runs again.
+        # Django's own receiver has logged the error; the worker logs when the task is retried.
         self._job.run.is_traced = api.LOGGER.isEnabledFor(logging.ERROR)
 
     def kept(self, value: Any) -> Any:
-        """The return value as JSON has it, if it is wanted. Raises `TypeError` for what is none."""
+        """The return value as JSON, if it is requested. Raises `TypeError` if it cannot be
+        encoded."""
         return codec.plain(value) if "result_ttl" in self._job.headers else None
 
     def record(self, value: Any) -> dict[str, Any]:
-        """What nodes keep: the job is gone then, with what it was enqueued with."""
+        """The record that nodes keep. It includes the call, because the job no longer exists
+        then."""
         return {
             "path": self._path,
             "alias": self.task.backend,

@@ -1,4 +1,4 @@
-"""What nodes know of a job, and keep of it, as Django's `get_result` shows it."""
+"""The state and result of a job, as Django's `get_result` returns them."""
 
 import builtins
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from disque_trio.worker.operating.asking import InSteps, finished
 from disque_trio.worker.operating.jobs import Jobs
 
 _STATUSES: Final[Mapping[str, str]] = {"leased": "RUNNING", "dead": "FAILED", "done": "SUCCESSFUL"}
-"""By state; that of any other job is READY."""
+"""Django's status by state; READY for other states."""
 
 
 def result_by(app: App[Any], task: Task[..., Any], handle: BlockingJobHandle, key: str) -> Any:
@@ -52,7 +52,7 @@ def result_by(app: App[Any], task: Task[..., Any], handle: BlockingJobHandle, ke
 
 
 def missing(key: str) -> Exception:
-    """No node knows the job, or its result."""
+    """The error if no node has the job or its result."""
     error: Exception = api.exceptions.TaskResultDoesNotExist(key)
     return error
 
@@ -60,13 +60,13 @@ def missing(key: str) -> Exception:
 def _kept(handle: BlockingJobHandle) -> Mapping[str, Any] | None:
     try:
         kept: Mapping[str, Any] = handle.result(0)
-    except (NoResultError, JobFailedError):  # an operator has acknowledged it, for example
+    except (NoResultError, JobFailedError):  # for example, an operator has acknowledged it
         return None
     return kept
 
 
 def _called(app: App[Any], task: Task[..., Any], id: str) -> Mapping[str, Any] | None:
-    """What a job that has not succeeded was enqueued with; None if it is gone."""
+    """The call of a job that has not succeeded; None if the job is gone."""
     found = finished(Jobs(InSteps(app.blocking.client)).find(id))
     for copy in found.items:
         body = app.codecs.decoded(copy.job.body or b"")
@@ -80,7 +80,7 @@ def _time(unix: float | None) -> datetime | None:
 
 
 def _errors(status: JobStatus) -> list[Any]:
-    """Nodes have the last error only."""
+    """The last error; nodes keep no earlier ones."""
     if status.error is None or status.state == "done":
         return []
     kind = status.error.kind

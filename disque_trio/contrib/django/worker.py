@@ -1,7 +1,7 @@
-"""What workers of a Django project run: `disque-trio worker disque_trio.contrib.django.worker`.
+"""The apps for workers of a Django project: `disque-trio worker disque_trio.contrib.django.worker`.
 
-`app` is that of the backend `default`, `…worker:mails` that of `TASKS["mails"]`. The environment
-variable `DJANGO_SETTINGS_MODULE` names the settings.
+`app` is the app of the backend `default`, and `…worker:mails` that of `TASKS["mails"]`. The
+environment variable `DJANGO_SETTINGS_MODULE` names the settings.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ if not apps.ready:
 
 
 def __getattr__(alias: str) -> Any:
-    """The app of a backend. Raises `AttributeError` if it is none of ours."""
+    """The app of a backend. Raises `AttributeError` if it is not a backend of disque_trio."""
     if alias.startswith("__"):
         raise AttributeError(alias)
     try:

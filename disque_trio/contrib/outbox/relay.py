@@ -1,8 +1,8 @@
 """The relay: adds the jobs of an outbox, and deletes their rows.
 
-It is killed between the two at worst: then the next one adds the job again, with the same key, and
-nodes return the id of the first. Several relays may run. Where the database can skip rows that
-another transaction has locked, each takes others; elsewhere the key makes one job of two attempts.
+If it is killed between the two, the next relay adds the job again with the same key, and nodes
+return the id of the first one. Several relays may run. If the database supports SKIP LOCKED, each
+processes different rows; otherwise the key ensures that two attempts add one job.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from disque_trio.worker.describing import line_of
 from disque_trio.worker.runtime import runtime
 
 KEEP_S: Final = 3600.0
-"""How long nodes know the key of a job after it has ended."""
+"""How long nodes keep the key of a job after it has ended, in seconds."""
 POLL_S: Final = 0.5
 SHORTEST_S: Final = 0.001
 AT_ONCE: Final = 128
@@ -43,53 +43,53 @@ class _SignalledError(Exception):
 
 
 class Transaction(Protocol):
-    """What a relay does in a transaction."""
+    """The operations of a relay in a transaction."""
 
     def rows(self, limit: int, now: float, *, lock: bool) -> list[Row]:
-        """The first ones that are due, in their order; with `lock` those that no other transaction
+        """The first rows that are due, in order; with `lock` only those that no other transaction
         has locked."""
         ...
 
     def delete(self, ids: Sequence[int]) -> None:
-        """Delete these rows, as far as they are there."""
+        """Delete these rows, if they exist."""
         ...
 
     def failed(self, row: Row) -> None:
-        """Write `attempts`, `next_at` and `error` of the row, if it is there."""
+        """Update `attempts`, `next_at` and `error` of the row, if it exists."""
         ...
 
 
 class Database(Protocol):
-    """Where the rows are."""
+    """The database with the rows."""
 
     def skips_locked(self) -> bool:
-        """Does it know `SELECT … FOR UPDATE SKIP LOCKED`?"""
+        """Does it support `SELECT … FOR UPDATE SKIP LOCKED`?"""
         ...
 
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Commits at the end of the block, or rolls back if that raises."""
+        """A transaction that commits at the end of the block, or rolls back if the block raises."""
         ...
 
     def close(self) -> None:
-        """This thread needs it no more."""
+        """Close the connection of this thread."""
         ...
 
 
 @attrs.define(eq=False)
 class Relay:
-    """Adds the jobs of one table. Its methods block."""
+    """Adds the jobs of one table. Its methods block. Raises `ValueError` for invalid options."""
 
     app: App[Any]
     database: Database
     keep: float = attrs.field(default=KEEP_S, validator=number(SHORTEST_S, LONGEST_PERIOD_S))
-    """How long nodes know the key of a job after it has ended, in seconds: if a relay was killed,
-    the next one has to begin within that time, or the job may run twice."""
+    """How long nodes keep the key of a job after it has ended, in seconds. If a relay was killed,
+    the next one must start within this time, or the job may run twice."""
     poll: float = attrs.field(default=POLL_S, validator=number(SHORTEST_S, LONGEST_PERIOD_S))
-    """How often an empty table is looked at, in seconds."""
+    """The interval at which an empty table is read, in seconds."""
     _stopped: threading.Event = attrs.field(init=False, factory=threading.Event)
 
     def run(self) -> None:
-        """Add jobs until `stop`. After errors of the database and of nodes it tries again."""
+        """Add jobs until `stop`. After errors of the database and of nodes it retries."""
         pause = self.poll
         while not self._stopped.is_set():
             try:
@@ -110,11 +110,12 @@ class Relay:
         self.database.close()
 
     def stop(self) -> None:
-        """Let `run` return after its step. Not for handlers of signals (`main`)."""
+        """Let `run` return after its current step. Do not call it in signal handlers (`main`)."""
         self._stopped.set()
 
     def main(self) -> None:
-        """Run it until SIGTERM, SIGINT or SIGHUP, for the main thread of a process of its own."""
+        """Run the relay until SIGTERM, SIGINT or SIGHUP, in the main thread of a separate
+        process."""
         before = {number: signal.signal(number, _raise) for number in _SIGNALS}
         try:
             with contextlib.suppress(_SignalledError), self.in_thread() as thread:
@@ -125,8 +126,8 @@ class Relay:
 
     @contextlib.contextmanager
     def in_thread(self) -> Iterator[threading.Thread]:
-        """Run it in a thread during the block, for example in a lifespan. The end waits for the
-        step that is under way."""
+        """Run the relay in a thread during the block, for example in a lifespan. The end of the
+        block waits for the current step."""
         thread = threading.Thread(target=self.run, name="disque-outbox", daemon=True)
         thread.start()
         try:
@@ -136,7 +137,7 @@ class Relay:
             thread.join()
 
     def drain(self) -> int:
-        """Add all that is due now; the number of jobs. For tests and for cron."""
+        """Add all jobs that are due now, and return their number. For tests and for cron."""
         now, count = runtime().now(), 0
         while True:
             added, failed = self.step(now)
@@ -145,8 +146,8 @@ class Relay:
                 return count
 
     def step(self, now: float | None = None) -> tuple[int, int]:
-        """Add at most `AT_ONCE` jobs that are due at `now`: how many were added, and how many no
-        node accepted. Raises what the database raises."""
+        """Add at most `AT_ONCE` jobs that are due at `now`. Returns the number of added jobs, and
+        the number that no node accepted. Raises errors of the database."""
         now = runtime().now() if now is None else now
         if self.database.skips_locked():
             with self.database.transaction() as transaction:
@@ -154,7 +155,7 @@ class Relay:
                 added, failed = self._add(rows)
                 self._settle(transaction, added, failed)
         else:
-            # A transaction would hold up others while nodes are asked.
+            # A transaction would block others while nodes are asked.
             with self.database.transaction() as transaction:
                 rows = transaction.rows(AT_ONCE, now, lock=False)
             added, failed = self._add(rows)
@@ -164,7 +165,7 @@ class Relay:
         return len(added), len(failed)
 
     def _add(self, rows: Sequence[Row]) -> tuple[list[int], list[Row]]:
-        """Which were added, and the others with the reason."""
+        """The ids of added rows, and the other rows with the error."""
         if not rows:
             return [], []
         enqueuer = self.app._enqueuer

@@ -19,11 +19,11 @@ LONGEST_QUEUE: Final = 255
 _KEPT: Final = (
     "lease", "ttl", "priority", "group", "replicate", "sync", "maxlen", "on_conflict", "repeat",
 )  # fmt: skip
-"""Options of a job that its ADDJOB needs. Its queue is a column."""
+"""The options that the ADDJOB of a job needs. The queue is a column."""
 
 
 class BadRowError(DisqueError):
-    """A row that no outbox has written."""
+    """A row that was not written by an outbox."""
 
 
 @attrs.frozen(kw_only=True)
@@ -31,30 +31,30 @@ class Row:
     """A job that waits for the relay."""
 
     id: int = 0
-    """Given by the database: rows are relayed in this order."""
+    """Set by the database; rows are relayed in this order."""
     key: str
-    """That of the job."""
+    """The key of the job."""
     task: str
     queue: str
     body: bytes
-    """As it is added; codecs have seen it."""
+    """The encoded body."""
     options: str
-    """JSON."""
+    """The options, as JSON."""
     created_at: float
-    """Unix time."""
+    """When the row was created, in Unix seconds."""
     due_at: float
-    """When the job is to be queued, in Unix time; 0 is at once."""
+    """When the job is enqueued, in Unix seconds; 0 is immediately."""
     attempts: int = 0
-    """How often the relay has tried to add it, and no node accepted it."""
+    """The number of failed attempts to add it."""
     next_at: float = 0.0
-    """When the relay tries again, in Unix time."""
+    """When the relay tries again, in Unix seconds."""
     error: str = ""
-    """Why no node accepted it, the last time."""
+    """Why no node accepted it at the last attempt."""
 
 
 def rows_of(calls: Iterable[Call[Any]]) -> list[Row]:
-    """The rows of these calls. Raises as `Task.enqueue` for what cannot be added, and `ValueError`
-    for long names. Results with `result_ttl` are kept by nodes, and sent to nobody."""
+    """The rows of these calls. Raises as `Task.enqueue` for invalid calls, and `ValueError` for
+    long names. With `result_ttl` nodes keep results, but no client waits for them."""
     found = []
     for call in calls:
         check_call(call)
@@ -107,8 +107,8 @@ def _row(request: Request[Any], options: Options) -> Row:
 
 
 def request_of(enqueuer: Enqueuer, row: Row, keep: float) -> Request[Any] | DisqueError:
-    """What adds the job of a row. A second ADDJOB of it, within `keep` seconds after the job has
-    ended, returns the id of the first. Returns `BadRowError` for a row that cannot be read."""
+    """The ADDJOB of a row. If it is repeated within `keep` seconds after the job has ended, it
+    returns the id of the first job. Returns `BadRowError` for an invalid row."""
     try:
         kept = codec.read_plain(row.options.encode(), "json")
         headers, unique = kept.pop("headers", {}), kept.pop("unique", None)
@@ -121,7 +121,7 @@ def request_of(enqueuer: Enqueuer, row: Row, keep: float) -> Request[Any] | Disq
     except (AttributeError, *codec.BAD_INPUT) as error:
         return BadRowError(f"row {row.id} of the outbox cannot be read: {error}")
     return Request(
-        # Only nodes that take the whole delay: a body cannot be changed any more.
+        # Only nodes that support the whole delay: the body cannot be changed any more.
         attrs.evolve(command, plain=None),
         row.key,
         row.task,

@@ -1,4 +1,4 @@
-"""The outbox in SQLAlchemy: a table, jobs in a session or connection, and the relay of an engine.
+"""The outbox for SQLAlchemy: a table, jobs in a session or connection, and the relay of an engine.
 
 Source: docs/worker-outbox.md, "SQLAlchemy".
 """
@@ -29,10 +29,10 @@ _SKIP_LOCKED: Final = frozenset(("postgresql", "mysql", "mariadb", "oracle"))
 
 
 class Outbox:
-    """Rows of jobs in one table, which is part of the user's metadata."""
+    """An outbox in one table, which is part of the user's metadata."""
 
     def __init__(self, app: App[Any], metadata: Any, *, table: str = TABLE) -> None:
-        """`metadata` is that of the models, so that `create_all` and Alembic make the table."""
+        """`metadata` is that of the models, so that `create_all` and Alembic create the table."""
         self.app = app
         self.table = sql.Table(
             table,
@@ -56,8 +56,9 @@ class Outbox:
         )
 
     def add(self, connection: Any, *calls: Call[Any]) -> list[str]:
-        """Add these jobs when the transaction of a `Session` or `Connection` is committed: their
-        keys. Raises as `Task.enqueue` for what cannot be added."""
+        """Add these jobs when the transaction of a `Session` or `Connection` is committed. Returns
+        their keys. Raises as `Task.enqueue` for invalid calls, and `ValueError` for another
+        `connection`."""
         if not hasattr(connection, "execute"):
             raise ValueError(f"{shown(connection)} must be a Session or a Connection")
         rows = rows_of(calls)
@@ -67,7 +68,7 @@ class Outbox:
         return [row.key for row in rows]
 
     def relay(self, engine: Any, **options: Any) -> Relay:
-        """What adds the jobs of this table; `options` are those of `Relay`."""
+        """The relay for this table; `options` are those of `Relay`."""
         return Relay(self.app, _Database(engine, self.table), **options)
 
 
@@ -77,15 +78,15 @@ class _Database:
     table: Any
 
     def skips_locked(self) -> bool:
-        """By the kind of database."""
+        """Does this kind of database support SKIP LOCKED?"""
         return self.engine.dialect.name in _SKIP_LOCKED
 
     def close(self) -> None:
-        """The pool of the engine keeps connections."""
+        """Do nothing: the pool of the engine keeps connections."""
 
     @contextmanager
     def transaction(self) -> Iterator["_Transaction"]:
-        """One of the engine."""
+        """A transaction of the engine."""
         with self.engine.begin() as connection:
             yield _Transaction(connection, self.table)
 
@@ -96,7 +97,7 @@ class _Transaction:
     table: Any
 
     def rows(self, limit: int, now: float, *, lock: bool) -> list[Row]:
-        """Those that are due."""
+        """The rows that are due."""
         columns = self.table.c
         query = sql.select(self.table).where(columns.next_at <= now).order_by(columns.id)
         query = query.limit(limit)
@@ -105,11 +106,11 @@ class _Transaction:
         return [Row(**each) for each in self.connection.execute(query).mappings()]
 
     def delete(self, ids: Sequence[int]) -> None:
-        """Delete these."""
+        """Delete these rows."""
         self.connection.execute(sql.delete(self.table).where(self.table.c.id.in_(ids)))
 
     def failed(self, row: Row) -> None:
-        """Write why it was not added."""
+        """Record why the job was not added."""
         changes = {"attempts": row.attempts, "next_at": row.next_at, "error": row.error}
         query = sql.update(self.table).where(self.table.c.id == row.id).values(**changes)
         self.connection.execute(query)

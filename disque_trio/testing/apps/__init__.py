@@ -1,3 +1,2 @@
-"""Runs apps of plans in simulated clusters: real `App`, client, handling and `Worker`, in virtual
-time (docs/simulation.md, "Apps").
-"""
+"""Runs apps of plans in simulated clusters: the real `App`, client, handler and `Worker`, in
+virtual time (docs/simulation.md, "Apps")."""

@@ -17,7 +17,7 @@ NONSENSE: Final[tuple[Any, ...]] = ("soon", timedelta(seconds=1), -1.0, float("n
 
 
 def declared(plan: AppsPlan, cluster: Cluster) -> App[Any]:
-    """The app."""
+    """The app of a plan."""
     app: App[Any] = App(cluster)
     crons = {each.task: each for each in plan.crons}
     for place, task in enumerate(plan.tasks):
@@ -58,7 +58,7 @@ def _options(task: AppTask, place: int) -> Any:
 
 
 def policy_of(task: AppTask, place: int) -> Policy | Callable[[Any, BaseException], Any]:
-    """Its `retry=`."""
+    """The retry policy of a task."""
     wait, attempts = task.wait_s, task.attempts
 
     def function(job: Any, _: BaseException) -> float | None:

@@ -1,4 +1,4 @@
-"""What handlers of a simulated app do: each run of a job behaves as its plan says."""
+"""Handlers of a simulated app: each run of a job behaves according to its plan."""
 
 import asyncio
 import pickle
@@ -27,25 +27,25 @@ class HandlerProcess(Protocol):
     state: RunState
 
     def die(self) -> None:
-        """It is gone, at once."""
+        """Kill the process immediately."""
 
     def block(self, seconds: float) -> None:
-        """Its event loop does nothing for so long."""
+        """Block its event loop for this time."""
 
 
 process_here: Final[ContextVar[HandlerProcess]] = ContextVar("disque_trio.testing.apps")
 
 
 class PlannedError(Exception):
-    """What a handler raises because its plan says so."""
+    """An error that a plan requires."""
 
 
 class OwnError(BaseException):
-    """An error that is none of the ordinary ones."""
+    """An error that is no `Exception`."""
 
 
 class MuteError(Exception):
-    """Its text cannot be made."""
+    """An error whose text cannot be computed."""
 
     def __str__(self) -> str:
         raise PlannedError("no text")
@@ -68,7 +68,7 @@ _ERRORS: Final[dict[str, Callable[[HandlerAction], BaseException]]] = {
 
 
 def outcome_of(action: HandlerAction, number: int) -> object:
-    """What a run returns that has worked. Raises what its plan says."""
+    """The return value of a successful run. Raises the error that the plan requires."""
     make = _ERRORS.get(action.kind)
     if make is not None:
         raise make(action)
@@ -122,7 +122,7 @@ def _record(process: HandlerProcess, job: Job[Any], number: int, action: Handler
     process.state.row("action", process.name, job=job.id, cause=action.kind, ref=number)
 
 
-# What is declared. The first argument of a later step of a chain is what the step before returned.
+# Tasks. The first argument of a later step of a chain is the return value of the previous step.
 
 
 async def in_loop(first: Any, second: int | None = None) -> Any:
@@ -134,7 +134,7 @@ async def in_loop(first: Any, second: int | None = None) -> Any:
 
 
 def _note_ends(ends: Any, number: int) -> None:
-    """What follows a batch is told how its members have ended."""
+    """Record the outcomes of members that the continuation of a batch receives."""
     if isinstance(ends, dict) and "counts" in ends:
         counts = ",".join(f"{state}:{count}" for state, count in sorted(ends["counts"].items()))
         process = process_here.get()
@@ -142,12 +142,12 @@ def _note_ends(ends: Any, number: int) -> None:
 
 
 def elsewhere(first: Any, second: int | None = None) -> Any:
-    """A task that runs in a thread or a process; its executor does what it would."""
+    """A task that runs in a thread or a process; its executor simulates it."""
     raise NotImplementedError((first, second))
 
 
 async def on_tick(scheduled: datetime) -> None:
-    """A task that is due by the clock."""
+    """A cron task."""
     process, job = process_here.get(), current_job()
     process.state.row("tick", process.name, job=job.id, queue=job.queue, task=job.task,
                       tick=scheduled.isoformat(), attempt=job.attempt)  # fmt: skip
@@ -162,12 +162,12 @@ async def body(data: bytes) -> Any:
 
 
 class SimulatedThreads:
-    """A thread cannot be stopped: what its function returns counts."""
+    """Simulates threads. A thread cannot be stopped: the return value of its function is used."""
 
     async def run(
         self, _: Callable[..., Any], args: Sequence[Any], __: Mapping[str, Any], ___: Run, /
     ) -> object:
-        """The result of the function."""
+        """Run the function and return its result."""
         found: list[object] = []
         with trio.CancelScope(shield=True):
             _note_ends(args[0], args[-1])
@@ -189,12 +189,13 @@ async def _in_thread(number: int) -> object:
 
 
 class SimulatedProcesses:
-    """A process that dies takes no other one along; one whose job is cancelled is ended."""
+    """Simulates processes. The death of a process affects no other one; if its job is cancelled, it
+    is ended."""
 
     async def run(
         self, _: Callable[..., Any], args: Sequence[Any], __: Mapping[str, Any], ___: Run, /
     ) -> object:
-        """The result of the function."""
+        """Run the function and return its result."""
         number, process, job = args[-1], process_here.get(), current_job()
         _note_ends(args[0], number)
         action = _begin(process, job, number)
@@ -218,7 +219,7 @@ def _outcome(action: HandlerAction, number: int) -> Result | BaseException:
 
 
 def executors(_: int, __: int) -> dict[str, Any]:
-    """What the simulated processes of an app have (`Runtime.executors`)."""
+    """The executors in simulated processes of an app (`Runtime.executors`)."""
     return {
         "loop": None,
         "thread": SimulatedThreads(),

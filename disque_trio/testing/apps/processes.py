@@ -36,13 +36,13 @@ RESTART_S: Final = 1.0
 WAIT_S: Final = 3600.0
 """How long a producer waits for a result."""
 DEADLINE_S: Final = 120
-"""Of batches with `then`."""
+"""The deadline of batches with `then`, in seconds."""
 FLOW_S: Final = 180
-"""The same of flows."""
+"""The deadline of flows, in seconds."""
 
 
 def runtime_of(state: RunState, connections: Connections, name: str, life: int) -> Runtime:
-    """What the app finds in a process."""
+    """The runtime of the app in a process."""
     rng = stream(state.run.plan.seed, "apps", "process", name, life)
     app_world = world_of(state.addresses, connections, rng)
     return attrs.evolve(app_world, executors=handlers.executors)
@@ -55,12 +55,12 @@ class AppWorker(WorkerProcess):
     state: RunState
     world: Runtime
     rest_s: float = RESTART_S
-    """How long until the next life."""
+    """The pause before the next life."""
     gone: trio.Event = attrs.Factory(trio.Event)
     _is_stopping: bool = False
 
     async def live(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until it is killed, or ends."""
+        """Run until it is killed, or ends."""
         handlers.process_here.set(self)
         self.state.row("start", self.name)
         how = ""
@@ -99,7 +99,7 @@ class AppWorker(WorkerProcess):
     # Faults.
 
     def kill(self, why: str = "fault") -> None:
-        """As SIGKILL does."""
+        """Kill it, as SIGKILL does."""
         if self.is_alive:
             self.state.row("kill", self.name, cause=why)
             self.connections.die()
@@ -107,17 +107,17 @@ class AppWorker(WorkerProcess):
             self.gone.set()
 
     def die(self) -> None:
-        """A handler kills it."""
+        """Kill it on behalf of a handler."""
         self.kill("poison")
 
     def block(self, seconds: float) -> None:
-        """Its event loop does nothing for so long."""
+        """Block its event loop for this time."""
         self.state.row("pause", self.name, cause="block", seconds=seconds)
         self.connections.stop()
         self.state.later(seconds, lambda: self.go_on("block"))
 
     def pause(self) -> None:
-        """As SIGSTOP does."""
+        """Suspend it, as SIGSTOP does."""
         self.state.row("pause", self.name, cause="fault")
         self.connections.stop()
 
@@ -126,14 +126,14 @@ class AppWorker(WorkerProcess):
         self.go_on("fault")
 
     def go_on(self, why: str) -> None:
-        """Undo one stop."""
+        """Undo one suspension."""
         if self.is_alive and self.connections.is_stopped:
             self.state.row("resume", self.name, cause=why)
             self.connections.go_on()
             self.go_on_with_all()
 
     def stop(self) -> None:
-        """As SIGTERM does."""
+        """Stop it gracefully, as SIGTERM does."""
         if self.is_alive and self.worker is not None:
             self._is_stopping = True
             self.state.row("stop", self.name)
@@ -142,7 +142,7 @@ class AppWorker(WorkerProcess):
     # Handlers.
 
     async def run(self, handler: JobHandler, run: Run) -> Outcome:
-        """Run a handler in steps, and write down what the library makes of its end."""
+        """Run a handler in steps, and record the outcome that the library returns."""
         steps = Steps(handler(run), self, lambda *_: None)
         self.runs[steps] = run
         try:
@@ -159,7 +159,7 @@ class AppWorker(WorkerProcess):
         return outcome
 
     def ended(self, run: Run, outcome: Outcome) -> None:
-        """The library has decided."""
+        """Record the outcome of a run."""
         match outcome:
             case Retry(delay=delay):
                 self._end(run, "retry", f"{delay}")
@@ -181,7 +181,7 @@ class AppWorker(WorkerProcess):
 
 @attrs.define(eq=False)
 class _Watched:
-    """Tells the process what becomes of runs."""
+    """Passes runs to the process, which records their outcomes."""
 
     inner: JobHandler
     process: AppWorker
@@ -210,7 +210,7 @@ class AppProducer:
     _scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
 
     async def live(self) -> None:
-        """Until it is killed."""
+        """Run until it is killed."""
         self.state.row("start", self.name)
         number = int(self.name[1:])
         try:
@@ -227,18 +227,18 @@ class AppProducer:
 
     @property
     def is_alive(self) -> bool:
-        """Is there a process?"""
+        """Does the process exist?"""
         return not self.connections.is_dead
 
     def kill(self, why: str = "fault") -> None:
-        """As SIGKILL does."""
+        """Kill it, as SIGKILL does."""
         if self.is_alive:
             self.state.row("kill", self.name, cause=why)
             self.connections.die()
             self._scope.cancel()
 
     def pause(self) -> None:
-        """As SIGSTOP does to what it sends and reads."""
+        """Suspend its connections, as SIGSTOP does."""
         self.state.row("pause", self.name, cause="fault")
         self.connections.stop()
 
@@ -249,7 +249,7 @@ class AppProducer:
             self.connections.go_on()
 
     def finish(self) -> None:
-        """The run is over."""
+        """End the process at the end of the run."""
         self.connections.is_dead = True
         self._scope.cancel()
 
@@ -275,7 +275,7 @@ class AppProducer:
         return (task.using(**options) if options else task).call(job.number)
 
     def added(self, found: object, job: AppJob) -> None:
-        """A node has said so, or why not."""
+        """Record that a job was added, or the error."""
         task = self.state.tasks[job.task]
         if isinstance(found, Enqueued):
             self.state.row("added", self.name, job=found.id, queue=found.queue, ref=job.number,
@@ -305,7 +305,7 @@ class AppProducer:
             self.added(each, job)
 
     async def chain(self, call: AppCall) -> None:
-        """A chain: the later steps are given what the ones before return."""
+        """A chain: later steps receive the return values of the previous steps."""
         first, *others = call.jobs
         chain = self.call_of(first)
         for job in others:

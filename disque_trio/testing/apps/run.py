@@ -1,9 +1,9 @@
-"""Plays a plan with an app: the nodes on the event heap, the app's processes as tasks of Trio, in
+"""Runs a plan with an app: the nodes on the event heap, and the app's processes as Trio tasks, in
 one virtual time.
 
-As in other runs there are a chaos, a heal and a drain, which ends when no job is left and nobody
-waits for a result, or when no job has run for `LONGEST_STILL_S`: a worker may have more to do than
-any fixed time.
+As in other runs there are a chaos, a heal and a drain. The drain ends when no job is left and no
+result is awaited, or when no job has run for `LONGEST_STILL_S`: a worker may need longer than any
+fixed time.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ from disque_trio.worker.results import QUEUES
 LONGEST_STILL_S: Final = 400.0
 LOOK_S: Final = 1.0
 QUIET: Final = 3
-"""So many looks that find nothing left end the drain."""
+"""The drain ends after this many looks at which nothing is left."""
 _STATES: Final = {WAIT_REPL: "wait-repl", ACTIVE: "active", QUEUED: "queued", DEAD: "dead"}
 
 
@@ -44,8 +44,8 @@ def simulate(
     *,
     prepare: Callable[[Run], None] = lambda _: None,
 ) -> Outcome:
-    """Play a plan that has an app. Every row goes to the observer. `prepare` is called before it
-    begins."""
+    """Run a plan with an app. Every row is passed to the observer. `prepare` is called before the
+    start."""
     engine = ScenarioEngine(-warm_up_of(plan))
     run = run_on_heap(plan, observer, engine=engine)
     prepare(run)
@@ -69,12 +69,12 @@ class _Apps:
     clock: ScenarioClock
     state: RunState = attrs.field(init=False)
     _processes: dict[str, AppWorker | AppProducer] = attrs.Factory(dict)
-    """By name: the last life of each."""
+    """By name: the last life of each process."""
     _all: list[AppWorker | AppProducer] = attrs.Factory(list)
     _nursery: trio.Nursery = attrs.field(init=False)
 
     async def play(self) -> None:
-        """From the warm-up to the end."""
+        """Run the plan from the warm-up to the end."""
         plan = self.run.plan
         for moment in self.run.warm_up():
             self.run.engine.run(moment)
@@ -111,7 +111,7 @@ class _Apps:
             self.state.is_over = True
             for process in self._all:
                 process.finish()
-            self.clock.engine = None  # so that tasks that do not end are found, and not waited for
+            self.clock.engine = None  # detects tasks that do not end, instead of waiting for them
 
     async def _chaos(self, plan: Plan) -> None:
         apps = self.state.plan
@@ -218,8 +218,8 @@ class _Apps:
                 until, runs = trio.current_time() + LONGEST_STILL_S, self.state.runs
 
     def _left(self) -> dict[str, tuple[str, str]]:
-        """Jobs that nodes have and that have not ended: their states and queues. Not those that
-        clocks add, and results that nobody awaits any more."""
+        """Jobs on nodes that have not ended: their states and queues. Excludes jobs of cron tasks,
+        and results that are no longer awaited."""
         found: dict[str, tuple[str, str]] = {}
         for host in self.run.world.hosts.values():
             for job in host.machine.state.jobs.values() if host.machine else ():
@@ -232,7 +232,8 @@ class _Apps:
 
 @contextlib.contextmanager
 def _logs(apps: _Apps) -> Iterator[None]:
-    """What the library logs becomes rows, without the texts: these may name addresses."""
+    """Convert log records of the library to rows, without the texts, which may contain
+    addresses."""
     log = logging.getLogger("disque_trio")
     handler = _Rows(apps)
     level, propagates = log.level, log.propagate
@@ -255,7 +256,7 @@ class _Rows(logging.Handler):
         self._apps = apps
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note the line, and whether its text can be made."""
+        """Record the line, and whether its text can be formatted."""
         broken = ""
         try:
             record.getMessage()

@@ -1,4 +1,4 @@
-"""What the parts of a simulated app share: the plan, its jobs by number, and their rows."""
+"""The shared state of a simulated app: the plan, its jobs by number, and their rows."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from disque_trio.sim.scenarios.apps import AppJob, AppsPlan, AppTask, HandlerAct
 from disque_trio.testing.simulated.clock import ScenarioEngine
 
 MOST_RUNS: Final = 60
-"""After so many runs of a job its handlers return, so that a run ends whatever goes wrong."""
+"""After this many runs of a job its handlers return, so that every run of the plan ends."""
 _RETURN: Final = HandlerAction()
 
 
@@ -27,16 +27,16 @@ class RunState:
     addresses: Cluster
     nursery: trio.Nursery
     is_over: bool = False
-    """The run has ended."""
+    """Has the run ended?"""
     is_calm: bool = False
-    """The chaos has ended: handlers do no more harm to their processes."""
+    """Has the chaos ended? Then handlers no longer harm their processes."""
     waits: int = 0
-    """How many results are awaited now."""
+    """The number of results that are awaited now."""
     jobs: dict[int, AppJob] = attrs.Factory(dict)
     tasks: dict[str, AppTask] = attrs.Factory(dict)
     begins: Counter[int] = attrs.Factory(Counter)
     runs: int = 0
-    """How many runs have begun, of each job `MOST_RUNS` at most."""
+    """The number of runs that have started, counting at most `MOST_RUNS` for each job."""
 
     def __attrs_post_init__(self) -> None:
         self.tasks = {each.name: each for each in self.plan.tasks}
@@ -64,7 +64,7 @@ class RunState:
         self.run.recorder.add(fields)
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Do it then."""
+        """Call `act` after this time."""
 
         async def wait() -> None:
             await trio.sleep(seconds)
@@ -73,7 +73,7 @@ class RunState:
         self.nursery.start_soon(wait)
 
     def next_action(self, number: int) -> HandlerAction:
-        """What the next run of a job does."""
+        """The action of the next run of a job."""
         self.begins[number] += 1
         self.runs += self.begins[number] <= MOST_RUNS
         job = self.jobs.get(number)

@@ -1,4 +1,4 @@
-"""Jobs without a server: the state machine of a node in memory, and what runs the jobs that it has.
+"""Jobs without a server: the state machine of a node in memory, and a runner of its jobs.
 
 docs/worker-testing.md describes the fixture `disque_inline`.
 """

@@ -1,4 +1,4 @@
-"""Both clients, whose requests go to a node in memory."""
+"""Both clients, with requests to a node in memory."""
 
 from collections.abc import Sequence
 from typing import Final, TypeVar
@@ -27,7 +27,7 @@ class InlineClient(Client):
     node: MemoryNode = attrs.field(kw_only=True)
 
     async def _run_in_parts(self, command: LongWait[Result], first: Address | None) -> Result:
-        # A wait is virtual, and over at once.
+        # A wait is virtual, and ends immediately.
         return await self.run(command.whole, first=first)
 
     async def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
@@ -66,7 +66,7 @@ def _reply(node: MemoryNode, command: Command[Result]) -> Reply:
 
 
 def _untied(words: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """Without TIED: each request has a connection of its own, which ends at once."""
+    """The words without TIED: each request has its own connection, which ends immediately."""
     if words[0] != b"GETJOB" or b"TIED" not in words[: words.index(b"FROM")]:
         return words
     at = words.index(b"TIED")
@@ -74,7 +74,7 @@ def _untied(words: tuple[bytes, ...]) -> tuple[bytes, ...]:
 
 
 def world_of(node: MemoryNode) -> Runtime:
-    """What apps find in place of the network and the clock."""
+    """The runtime of apps, which replaces the network and the clock."""
     return Runtime(
         now=node.wall,
         client=lambda _: InlineClient(_CLUSTER, node=node),

@@ -1,4 +1,4 @@
-"""What a node in memory has, as tests ask for it: jobs, and those that nearly fit."""
+"""The jobs of a node in memory, for tests, and descriptions of near misses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -15,7 +15,7 @@ from disque_trio.worker.envelope import BadBodyError, NewerBodyError, as_coded, 
 from disque_trio.worker.task import Prepared
 
 _LONGEST: Final = 10
-"""Near misses that are shown."""
+"""The maximum number of near misses that are shown."""
 
 
 @attrs.frozen
@@ -26,20 +26,20 @@ class Waiting:
     queue: str
     body: bytes
     task: str
-    """Empty for a body that is none of this library's."""
+    """The name of the task; empty for a body without an envelope."""
     key: str | None
     args: Sequence[Any]
-    """As JSON has them."""
+    """The positional arguments, as JSON."""
     kwargs: Mapping[str, Any]
     headers: Mapping[str, Any]
     due_in: float
-    """Seconds until it is queued; 0 if it is."""
+    """Seconds until the job is enqueued; 0 if it is."""
     priority: int
     attempt: int
     reason: str
     """Why it is dead; empty if it is not."""
     group: str | None = None
-    """GROUP, if it has one."""
+    """GROUP, if the job has one."""
 
     def __str__(self) -> str:
         arguments = [repr(each) for each in self.args]
@@ -50,7 +50,7 @@ class Waiting:
 
 
 def shown(node: MemoryNode, job: Job) -> Waiting:
-    """The job as a test sees it."""
+    """The job, for a test."""
     assert job.queue is not None
     assert not isinstance(job.body, Spilled | None), "there is no disk"
     body = bytes(job.body)
@@ -82,7 +82,7 @@ def shown(node: MemoryNode, job: Job) -> Waiting:
 
 
 def _envelope(body: bytes) -> Envelope | None:
-    if (coded := as_coded(body)) is not None:  # a test may not have the keys
+    if (coded := as_coded(body)) is not None:  # a test may lack the keys
         return codec.envelope("json", task=coded.task, key=coded.key)
     try:
         return read(body, len(body))
@@ -92,7 +92,7 @@ def _envelope(body: bytes) -> Envelope | None:
 
 @attrs.frozen(kw_only=True)
 class Wanted:
-    """What a job is to be like."""
+    """The properties of a wanted job."""
 
     task: Prepared[..., Any]
     args: Sequence[Any] | None = None
@@ -101,7 +101,7 @@ class Wanted:
     within: float | None = None
 
     def misses(self, job: Waiting) -> list[str]:
-        """What is different; nothing if it fits."""
+        """The differences; empty if the job matches."""
         name = self.task.definition.name
         if job.task not in (name, *self.task.definition.aliases):
             return ["is of another task"]
@@ -132,7 +132,7 @@ class Wanted:
 
 
 def missing(wanted: Wanted, jobs: Sequence[Waiting], count: int | None, found: int) -> str:
-    """Says that jobs are missing, and which are there."""
+    """A message that jobs are missing, with the existing ones."""
     how_many = counted(found, "job") if found else "no job"
     name = wanted.task.definition.name
     text = f"{how_many} of {name} that fits is waiting"

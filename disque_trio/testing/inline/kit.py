@@ -1,4 +1,4 @@
-"""What tests call: `Inline`, the fixture `disque_inline`."""
+"""`Inline`, the value of the fixture `disque_inline`."""
 
 import contextlib
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -28,23 +28,24 @@ MOST_RUNS: Final = 1000
 
 
 class JobDiedError(AssertionError):
-    """A job is dead, and nobody has said that it may die."""
+    """A job is dead, and the test does not allow that."""
 
 
 class EndlessError(AssertionError):
-    """Jobs do not come to an end."""
+    """Jobs run without end."""
 
 
 @attrs.define(eq=False)
 class Inline:
-    """Apps add their jobs to a node in memory, and a test says when they run."""
+    """Apps add their jobs to a node in memory, and the test decides when they run."""
 
     node: MemoryNode = attrs.Factory(MemoryNode)
 
     # Jobs.
 
     def jobs(self, task: Prepared[..., Any] | None = None) -> list[Waiting]:
-        """Those that wait, of this task or of all. Results and the like are left out."""
+        """The waiting jobs, of this task or of all. Results and other jobs of the library are
+        omitted."""
         found = [shown(self.node, job) for job in self.node.waiting()]
         found = [job for job in found if not job.queue.startswith(RESERVED)]
         if task is None:
@@ -53,7 +54,7 @@ class Inline:
         return [job for job in found if job.task in names]
 
     def dead(self) -> list[Waiting]:
-        """Those that are dead."""
+        """The dead jobs."""
         return [shown(self.node, job) for job in self.node.dead()]
 
     def assert_enqueued(
@@ -66,9 +67,10 @@ class Inline:
         within: float | None = None,
         count: int | None = None,
     ) -> list[Waiting]:
-        """Such jobs wait: at least one, or `count`. `args` are all arguments, with `kwargs`;
-        `kwargs` alone are some of them. `within` is in how many seconds they are due. Raises
-        `AssertionError`, which lists the jobs that are there, and what is different."""
+        """Assert that such jobs wait: at least one, or exactly `count`; return them. `args` are all
+        arguments, together with `kwargs`; `kwargs` alone are some of them. `within` is the number
+        of seconds within which they are due. Raises `AssertionError`, which lists the existing jobs
+        and the differences."""
         wanted = Wanted(task=task, args=args, kwargs=kwargs, queue=queue, within=within)
         jobs = self.jobs()
         found = [job for job in jobs if not wanted.misses(job)]
@@ -80,7 +82,7 @@ class Inline:
 
     @property
     def now(self) -> float:
-        """Unix time. It stands still but for `sleep`, `run_all` and `run_for`."""
+        """Unix time. It passes only in `sleep`, `run_all` and `run_for`."""
         return self.node.wall()
 
     def sleep(self, seconds: float) -> None:
@@ -97,9 +99,10 @@ class Inline:
         interrupted: int = 0,
         **kwargs: Any,
     ) -> Result:
-        """Run a job with these arguments that is in no queue: its result. `attempt` is the number
-        of this one, `interrupted` how often a worker has died of it. Raises what the handler
-        raises, with a note that says what becomes of the job."""
+        """Run a job with these arguments that is in no queue, and return its result. `attempt` is
+        the number of this attempt; `interrupted` is the number of earlier runs that ended without
+        an outcome. Raises the error of the handler, with a note about the outcome of the job, and
+        `JobDiedError` if the job is dead without one."""
         call = task if isinstance(task, Call) else task.call(*args, **kwargs)
         app = cast("AnyApp", call.enqueuer.app)
         async with Runner.of(app, self.node) as runner:
@@ -112,9 +115,9 @@ class Inline:
         return cast("Result", ran.result)
 
     async def run_all(self, app: AnyApp, *, may_die: bool = False) -> list[Ran]:
-        """Run the jobs of the app's queues, those that they add, and those that are due later: the
-        clock goes on to each. What was run, in order. Raises `JobDiedError` if one dies, unless
-        they may."""
+        """Run the jobs of the app's queues, the jobs that they add, and those that are due later:
+        the clock advances to each. Returns the runs, in order. Raises `JobDiedError` if a job dies,
+        unless `may_die`, and `EndlessError` after 1000 runs."""
         async with Runner.of(app, self.node) as runner:
             ran = await self._run_due(runner, may_die)
             while (due := self._due(runner)) is not None:
@@ -123,8 +126,8 @@ class Inline:
         return ran
 
     async def run_for(self, app: AnyApp, seconds: float, *, may_die: bool = False) -> list[Ran]:
-        """The same for so long: what is due later waits, and the ticks of cron and of schedules in
-        that time are run. With 0 seconds it runs what is due now."""
+        """As `run_all`, for this time: jobs that are due later wait, and the ticks of cron and of
+        schedules in this time are run. With 0 seconds it runs what is due now."""
         end = self.now + seconds
         async with Runner.of(app, self.node) as runner:
             keeper = app.schedules.keeper()
@@ -142,12 +145,12 @@ class Inline:
         return ran
 
     def _due(self, runner: Runner) -> Millis | None:
-        """When a job is due, or may be delivered within the limits of its queue."""
+        """When a job is due, or when the limits of its queue allow it."""
         found = (self.node.next_due(), self.node.next_token(runner.queues))
         return min((each for each in found if each is not None), default=None)
 
     def _next(self, runner: Runner, entries: Sequence[Entry]) -> float:
-        """When something is due."""
+        """When a job or a tick is due."""
         due = self._due(runner)
         jobs = [] if due is None else [self.now + (due - self.node.now.mono) / 1000]
         ticks = [_tick(schedule, self.now) for schedule in runner.app.crons.schedules]
@@ -173,7 +176,7 @@ class Inline:
 
 @attrs.frozen(eq=False)
 class BlockingInline:
-    """`perform`, `run_all` and `run_for` in an event loop of their own, that of Trio."""
+    """`perform`, `run_all` and `run_for` in a separate event loop of Trio."""
 
     _inline: Inline
 
@@ -202,7 +205,7 @@ def _tick(schedule: Schedule, after: float) -> float:
 
 @contextlib.contextmanager
 def opened() -> Iterator[Inline]:
-    """Apps use no other node meanwhile."""
+    """Let apps use a node in memory during the block."""
     inline = Inline()
     with for_process(world_of(inline.node)):
         yield inline

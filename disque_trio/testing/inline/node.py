@@ -1,4 +1,4 @@
-"""A node in memory: the state machine, without peers, sockets and a clock of its own."""
+"""A node in memory: the state machine, without peers, sockets and a real clock."""
 
 import random
 import threading
@@ -30,15 +30,15 @@ from disque_trio.worker.options import NOTES
 ID: Final = b"1" * 40
 HOST: Final = "disque-inline"
 _NOTES: Final = NOTES.encode()
-"""Its jobs wait for nothing."""
+"""The queue of notes, whose jobs never become due."""
 _GRACE: Final[Millis] = 1000
 _COPIES: Final = (b"REPLICATE", b"SYNC")
 _FIRST_OPTION: Final = 4
-"""Of ADDJOB."""
+"""The place of the first option of ADDJOB."""
 
 
 class InlineError(RuntimeError):
-    """What a test without a server cannot do."""
+    """An operation that is impossible without a server."""
 
 
 def _begin() -> Now:
@@ -47,7 +47,7 @@ def _begin() -> Now:
 
 @attrs.define(eq=False)
 class MemoryNode:
-    """Its time stands still until `sleep`, or until a request waits."""
+    """A node whose time passes only in `sleep`, or while a request waits."""
 
     now: Now = attrs.Factory(_begin)
     machine: Machine = attrs.field(init=False)
@@ -60,8 +60,8 @@ class MemoryNode:
     # Requests.
 
     def ask(self, words: Sequence[bytes], wait_s: float = 0.0) -> Reply:
-        """The reply. If the request waits, time passes. Raises `InlineError` for what would wait
-        for ever."""
+        """The reply to a request. If the request waits, time passes. Raises `InlineError` if it
+        would wait without end."""
         with self._lock:
             client = self.machine.connect(b"127.0.0.1:1", self.now)
             assert client is not None
@@ -91,11 +91,11 @@ class MemoryNode:
     # Time.
 
     def wall(self) -> float:
-        """Unix time here."""
+        """Unix time on the node."""
         return self.now.wall / 1000
 
     def monotonic(self) -> float:
-        """Seconds since the node has begun."""
+        """Seconds since the start of the node."""
         return self.now.mono / 1000
 
     def sleep(self, seconds: float) -> None:
@@ -107,7 +107,7 @@ class MemoryNode:
             self._pass(until)
 
     def next_due(self) -> Millis | None:
-        """When the next job is queued, or queued again; None for never."""
+        """When the next job is enqueued, or enqueued again; None for never."""
         found = [
             job.requeue_at
             for job in self.waiting()
@@ -130,14 +130,14 @@ class MemoryNode:
         self.machine.take()
 
     def _tick(self, until: Millis) -> None:
-        """Time passes; what the node answers then is still to be taken."""
+        """Let time pass; the effects of the node remain to be taken."""
         self.now = Now(until, self.now.wall + until - self.now.mono)
         self.machine.tick(self.now)
 
     # Jobs.
 
     def waiting(self) -> Iterator[Job]:
-        """Jobs that are queued, or will be."""
+        """Jobs that are enqueued, or will be."""
         return (job for job in self.machine.state.jobs.values() if job.state in (ACTIVE, QUEUED))
 
     def dead(self) -> Iterator[Job]:
@@ -146,7 +146,7 @@ class MemoryNode:
 
 
 def _with_one_copy(words: list[bytes]) -> list[bytes]:
-    """There is one node: REPLICATE and SYNC ask for one copy, however many the words say."""
+    """Replace the numbers of REPLICATE and SYNC by 1, because there is one node."""
     for name in _COPIES if words[0] == b"ADDJOB" else ():
         if name in words[_FIRST_OPTION:]:
             words[words.index(name, _FIRST_OPTION) + 1] = b"1"

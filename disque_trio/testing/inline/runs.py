@@ -1,4 +1,4 @@
-"""Runs of jobs by the handler of an app, without a worker around it."""
+"""Runs jobs with the handler of an app, without a worker."""
 
 import contextlib
 import math
@@ -50,7 +50,7 @@ _PERFORMED: Final = b"D-11111111-performedperformedperfor-05a1"
 
 @attrs.frozen
 class Ran:
-    """A run, and what became of its job."""
+    """A run, and the outcome of its job."""
 
     task: str
     queue: str
@@ -58,13 +58,13 @@ class Ran:
     attempt: int
     end: End
     result: Any = None
-    """What the handler has returned; with `result_ttl`, as it arrives where it is waited for."""
+    """The return value of the handler; with `result_ttl`, as a waiting client receives it."""
     error: BaseException | None = None
-    """What the handler has raised; of one that is done, why its result does not arrive."""
+    """The error of the handler; for a job that is done, why its result cannot be received."""
     after: float | None = None
-    """When it is tried again, in seconds, if the task's policy says so."""
+    """Seconds until the retry, if the task's policy retries the job."""
     reason: str = ""
-    """Why it is dead."""
+    """Why it is dead; empty if it is not."""
 
     def __str__(self) -> str:
         text = f"{self.task}, attempt {self.attempt}: {self.end}"
@@ -75,7 +75,7 @@ class Ran:
 
 @attrs.define(eq=False)
 class _Driver:
-    """What a run asks of a worker."""
+    """The driver of a run, in place of a worker."""
 
     lease_ends: float
     tasks: TaskGroup
@@ -83,27 +83,28 @@ class _Driver:
     is_stopping: bool = False
     slots: int = 1
     is_over: bool = False
-    """Does the node know the outcome?"""
+    """Does the node have the outcome?"""
     run: Run = attrs.field(init=False)
 
     def lease_end(self, id: bytes) -> float:  # noqa: ARG002
-        """It is not lost here."""
+        """When the lease ends; it is never lost."""
         return self.lease_ends
 
     def node_of(self, id: bytes) -> str:  # noqa: ARG002
-        """There is one, until the job has ended."""
+        """The node; empty after the job has ended."""
         return "" if self.is_over else HOST
 
     def has(self, feature: bytes) -> bool:
-        """Has the node this feature?"""
+        """Does the node have this feature?"""
         return words.has(_NODE, feature)
 
     def has_slot_for(self, queue: bytes) -> bool:  # noqa: ARG002
-        """Each job begins at once."""
+        """Always True: each job starts immediately."""
         return True
 
     def limit(self, id: bytes, seconds: float) -> float:  # noqa: ARG002
-        """Cancel the handler after so long, by the clock of the event loop. Returns when."""
+        """Cancel the handler after this time, by the clock of the event loop. Returns the time of
+        the cancellation."""
         self.tasks.start_soon(self._end, seconds)
         return anyio.current_time() + seconds
 
@@ -115,7 +116,7 @@ class _Driver:
 
 @attrs.define(eq=False)
 class _Seen:
-    """What the function of a job has done."""
+    """The job, the result and the error of a function that has run."""
 
     job: Job[Any] | None = None
     result: Any = None
@@ -124,7 +125,7 @@ class _Seen:
 
 @attrs.define(eq=False)
 class Runner:
-    """Runs jobs of an app, one after the other."""
+    """Runs jobs of an app, one after another."""
 
     app: App[Any]
     node: MemoryNode
@@ -134,8 +135,8 @@ class Runner:
     @classmethod
     @contextlib.asynccontextmanager
     async def of(cls, app: App[Any], node: MemoryNode) -> "AsyncIterator[Runner]":
-        """In the lifespan of the app. Waits between attempts are the longest that the policies
-        allow."""
+        """A runner in the lifespan of the app. Waits between attempts are the longest that the
+        policies allow."""
         handler = app.handler(has_cron=False, draw=lambda: 1.0)
         runner = cls(app, node, handler)
         handler.tasks = {name: runner._watched(each) for name, each in handler.tasks.items()}
@@ -160,7 +161,7 @@ class Runner:
     # Runs.
 
     async def perform(self, call: Call[Any], nacks: int, interrupted: int) -> Ran:
-        """Run a call, through its body."""
+        """Run a call, which is encoded as a body and decoded."""
         [request] = await call.enqueuer.encoded([call.enqueuer.request(call)])
         if isinstance(request, DisqueError):
             raise request
@@ -170,7 +171,7 @@ class Runner:
 
     @property
     def queues(self) -> list[bytes]:
-        """From where jobs are taken."""
+        """The queues from which jobs are taken."""
         return [name.encode(errors="surrogateescape") for name in self.app.queues]
 
     async def run_next(self) -> Ran | None:
@@ -203,7 +204,7 @@ class Runner:
         return outcome
 
     def _settle(self, start: Start, facts: dict[bytes, Reply], outcome: Outcome) -> None:
-        """Tell the node, in the words of a worker."""
+        """Report the outcome to the node, with the commands of a worker."""
         is_once = words.is_once(start.id)
         if is_once and isinstance(outcome, Retry | Release):
             outcome = Done()  # it is never delivered again
@@ -251,7 +252,7 @@ class Runner:
         )
 
     def _arriving(self, body: bytes) -> Any:
-        """What a client reads of the result that nodes keep. Raises `DisqueError`."""
+        """The value that a client reads from the kept result. Raises `DisqueError`."""
         enqueuer = self.app._enqueuer
         found = codec.read_result(enqueuer.codecs.decoded(body))
         if found.next:
@@ -260,7 +261,7 @@ class Runner:
 
 
 def _end_unrun(outcome: Outcome) -> End:
-    """Of a job that cannot be run, or is not due yet."""
+    """The end of a job that cannot be run, or is not due yet."""
     return {Dead: "dead", Done: "snoozed", Release: "snoozed"}.get(type(outcome), "retried")  # type: ignore[return-value]
 
 

@@ -1,4 +1,4 @@
-"""Real nodes on loopback for a test: the process that they run in, and its end.
+"""Real nodes on loopback for a test, in a separate process.
 
 docs/worker-testing.md describes the fixture `disque_server`.
 """

@@ -1,7 +1,7 @@
 """The process of the nodes: ``python -m disque_trio.testing.server.child 3`` runs three.
 
-It writes their ports to its standard output when they have joined, and ends with its standard
-input: also if the process that has started it is killed.
+It writes their ports to its standard output when they have joined. It ends when its standard input
+is closed, which also happens if the process that started it is killed.
 """
 
 import contextlib
@@ -22,12 +22,13 @@ from disque_trio.statemachine.config import Config
 
 LOOPBACK: Final = "127.0.0.1"
 _PORTS: Final = range(11_000, 21_000)
-"""Below the ephemeral ports of the kernel, and so are those of the bus, 10,000 above."""
+"""Ports below the ephemeral ports of the kernel; the ports of the bus are 10,000 higher, and below
+them, too."""
 _ATTEMPTS: Final = 200
 
 
 def main() -> None:
-    """Run so many nodes until the standard input ends."""
+    """Run this many nodes until the standard input is closed."""
     count = int(sys.argv[1])
     threading.Thread(target=_end_with_stdin, daemon=True).start()
     raise_file_limit(count * 1000)
@@ -46,7 +47,7 @@ def _node(cleanup: contextlib.ExitStack) -> Node:
     for _ in range(_ATTEMPTS):
         port = random.choice(_PORTS)
         config = Config(port=port, bind=(LOOPBACK,), dir=tempfile.gettempdir(), loglevel="warning")
-        # No file is written there: there is neither a journal nor a nodes.conf.
+        # No file is written there: nodes have no journal and no nodes.conf.
         with contextlib.suppress(ListenError):
             return node(config, None, cleanup)
     raise SystemExit(f"no free port from {_PORTS[0]} to {_PORTS[-1]}: end what uses them")

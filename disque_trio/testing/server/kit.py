@@ -1,4 +1,4 @@
-"""What tests call: `Server`, the fixture `disque_server`."""
+"""`Server`, the value of the fixture `disque_server`."""
 
 import contextlib
 import subprocess
@@ -30,22 +30,22 @@ class ServerError(RuntimeError):
 
 @attrs.frozen(eq=False)
 class Server:
-    """Nodes of a cluster, which apps use in place of theirs."""
+    """The nodes of a cluster, which apps use instead of their own."""
 
     cluster: Cluster
 
     @property
     def url(self) -> str:
-        """For `App` and clients: all nodes."""
+        """A URL of all nodes, for `App` and clients."""
         return "disque://" + ",".join(map(str, self.cluster.seeds))
 
     @contextlib.asynccontextmanager
     async def worker(
         self, app: App[Any], *, concurrency: int = 10, is_burst: bool = False
     ) -> AsyncIterator[Worker]:
-        """A worker runs the jobs of the app during the block, and adds the ticks of its schedules.
-        At its end those that run may take 5 seconds. With `is_burst` it ends when there are no
-        jobs, and the block with it."""
+        """Run a worker for the jobs and schedules of the app during the block. At the end of the
+        block running jobs have 5 seconds to end. With `is_burst` the worker ends when there are no
+        jobs, and the end of the block waits for that."""
         settings = Settings(
             nodes=tuple(map(str, self.cluster.seeds)),
             queues=tuple(Queue(name=name.encode(errors="surrogateescape")) for name in app.queues),
@@ -62,17 +62,18 @@ class Server:
                     worker.drain()
 
     async def run_all(self, app: App[Any]) -> None:
-        """Run the jobs that are queued now, and those that they add, by a worker that ends then.
-        Jobs that are due later stay."""
+        """Run the jobs that are enqueued now, and the jobs that they add, with a burst worker. Jobs
+        that are due later remain."""
         async with self.worker(app, is_burst=True):
             pass
 
     def run_all_blocking(self, app: App[Any]) -> None:
-        """The same for a test without an event loop."""
+        """As `run_all`, for tests without an event loop."""
         anyio.run(self.run_all, app, backend="trio")
 
     def clear(self) -> None:
-        """Remove all jobs, and all limits of queues, from all nodes. Raises `ServerError`."""
+        """Remove all jobs, and all limits of queues, from all nodes. Raises `ServerError` if jobs
+        are still being added after 10 seconds."""
         ends = time.monotonic() + _EMPTY_S
         with BlockingClient(self.cluster) as client:
             while any(self._clear(client, each) for each in self.cluster.seeds):
@@ -81,7 +82,7 @@ class Server:
                 time.sleep(_POLL_S)
 
     def _clear(self, client: BlockingClient, address: Address) -> int:
-        """How many jobs there were."""
+        """Remove jobs and limits from one node. Returns the number of jobs."""
         connection = client.connect(address)
 
         def ask(*words: bytes) -> Any:
@@ -98,7 +99,7 @@ class Server:
 
     @contextlib.contextmanager
     def for_a_test(self) -> Iterator["Server"]:
-        """Apps use these nodes, which are empty."""
+        """Let apps use these nodes, which are empty."""
         self.clear()
         world = Runtime(
             client=lambda _: Client(self.cluster),
@@ -114,9 +115,9 @@ def _values(info: bytes) -> dict[bytes, bytes]:
 
 @contextlib.contextmanager
 def running(nodes: int) -> Iterator[Server]:
-    """A cluster of so many nodes, until the block ends, or this process."""
+    """Run a cluster of this many nodes until the block or this process ends."""
     words = (sys.executable, "-m", "disque_trio.testing.server.child", str(nodes))
-    # A session of its own: a Ctrl-C at the terminal is for the tests.
+    # A separate session: Ctrl-C at the terminal is for the tests.
     process = subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     )

@@ -1,4 +1,4 @@
-"""Real sockets are refused while a scenario runs: virtual time does not wait for them."""
+"""Rejects real sockets while a scenario runs, because virtual time does not wait for them."""
 
 import contextlib
 import socket
@@ -14,7 +14,7 @@ from disque_trio.testing.simulated.step import NOT_OF_USERS
 
 
 class RealIoError(RuntimeError):
-    """Code of the app has opened a real socket."""
+    """Code of the app has tried to open a real socket."""
 
 
 def _refuse(*_: Any, **__: Any) -> NoReturn:
@@ -33,7 +33,7 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
 
 
 class _Refusing(trio.abc.SocketFactory, trio.abc.HostnameResolver):
-    """What Trio asks."""
+    """Rejects sockets and name resolution in Trio."""
 
     def socket(self, family: Any = None, type: Any = None, proto: Any = None) -> NoReturn:  # noqa: ARG002
         _refuse()
@@ -47,7 +47,7 @@ class _Refusing(trio.abc.SocketFactory, trio.abc.HostnameResolver):
 
 @contextlib.contextmanager
 def no_sockets() -> Iterator[None]:
-    """In this thread: inside of a run of Trio."""
+    """Reject sockets in this thread, inside a run of Trio."""
     refusing, here = _Refusing(), threading.get_ident()
     trio.socket.set_custom_socket_factory(refusing)
     trio.socket.set_custom_hostname_resolver(refusing)

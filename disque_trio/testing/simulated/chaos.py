@@ -1,4 +1,4 @@
-"""Random faults, one after the other, as the seed draws them."""
+"""Random faults, one after another, drawn from the seed."""
 
 import random
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from disque_trio.sim.random_streams import stream
 from disque_trio.testing.simulated.cluster import Cluster
 
 LONGEST_S: Final = 20.0
-"""A fault lasts up to so long,"""
+"""The maximum duration of a fault, in seconds."""
 GAP_S: Final = 5.0
-"""and the next one comes up to so much later."""
+"""The maximum pause between two faults, in seconds."""
 
 
 async def chaos(cluster: Cluster, seconds: float) -> None:
-    """Faults for so long. All are undone then. Of the nodes one only crashes, because a job whose
-    holders have all crashed, one after the other, is lost."""
+    """Cause random faults for this many seconds, then undo all. Only one of the nodes crashes,
+    because a job is lost if all its holders crash one after another."""
     rng = stream(cluster.plan.seed, "chaos", round(cluster.time * 1000))
     victim = f"n{rng.randint(1, cluster.plan.nodes)}"
     with trio.move_on_after(seconds):
@@ -45,6 +45,6 @@ def _fault(cluster: Cluster, rng: random.Random, victim: str) -> ActiveFault:
 
 
 def _split(cluster: Cluster, rng: random.Random, names: list[str]) -> ActiveFault:
-    """Two halves, of nodes and workers."""
+    """A partition into two random groups of nodes and workers."""
     one = [name for name in names if rng.random() < 0.5]
     return cluster.partition(one, [name for name in names if name not in one])

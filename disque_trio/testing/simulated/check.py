@@ -1,4 +1,4 @@
-"""Judges the cluster of a scenario as the simulator judges its own runs (docs/guarantees.md)."""
+"""Checks the cluster of a scenario as the simulator checks its own runs (docs/guarantees.md)."""
 
 from typing import Final
 
@@ -14,16 +14,16 @@ _SHOWN: Final = 5
 
 
 class GuaranteeError(AssertionError):
-    """The nodes have not kept what docs/guarantees.md promises: a defect of disque-trio."""
+    """The nodes have violated a guarantee of docs/guarantees.md, which is a bug of disque-trio."""
 
 
 def judge_of(plan: Plan) -> Judge:
-    """What sees all rows of a scenario."""
+    """The checkers for the rows of a scenario."""
     return judge(attrs.evolve(plan, expect=Expect(duplicates=DUPLICATE_CAUSES)))
 
 
 def check(seen: Judge) -> None:
-    """The scenario has ended. Raises `GuaranteeError`."""
+    """Check the scenario at its end. Raises `GuaranteeError`."""
     found = seen.finish().violations
     if not found:
         return

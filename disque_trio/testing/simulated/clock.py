@@ -1,7 +1,8 @@
-"""Time of a scenario: events of the simulated cluster happen while all tasks of the app sleep.
+"""The time of a scenario: events of the simulated cluster are processed while all tasks of the app
+sleep.
 
-A task that sleeps from event to event would cost a turn of Trio for each; most events concern nodes
-only, and wake no task.
+A task that sleeps from event to event would cost a turn of Trio for each; most events concern only
+nodes, and wake no task.
 """
 
 import math
@@ -18,7 +19,7 @@ SECOND: Final[Micros] = 1_000_000
 
 
 _LOOK_S: Final = 0.0005
-"""How long the real thread sleeps before it looks again whether threads are out."""
+"""How long the real thread sleeps before it checks again whether worker threads are running."""
 
 
 class Limiter(Protocol):
@@ -26,12 +27,12 @@ class Limiter(Protocol):
 
     @property
     def borrowed_tokens(self) -> float:
-        """How many threads are out."""
+        """The number of running threads."""
         ...
 
 
 class ScenarioEngine(Engine):
-    """The heap. Who wakes a task in an event says so."""
+    """The event heap. Code that wakes a task in an event sets `has_woken`."""
 
     __slots__ = ("has_woken",)
 
@@ -40,19 +41,19 @@ class ScenarioEngine(Engine):
         self.has_woken = False
 
     def sync(self) -> Micros:
-        """A task does something now."""
+        """Advance the heap to the current time, before a task acts."""
         self.now = max(self.now, round(trio.current_time() * SECOND))
         return self.now
 
 
 class ScenarioClock(JumpClock):
-    """Goes on to the next event, or to the next deadline of a task."""
+    """Advances to the next event, or to the next deadline of a task."""
 
     def __init__(self) -> None:
         super().__init__()
         self.engine: ScenarioEngine | None = None
         self.limiters: Sequence[Limiter] = ()
-        """Of threads: while one is out, time stands still."""
+        """Limiters of threads: virtual time stops while a thread is running."""
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         """Process events up to the deadline, or until one has woken a task."""

@@ -1,4 +1,5 @@
-"""The cluster of a scenario: its nodes, its workers, its faults, and its time. Seconds."""
+"""The cluster of a scenario: its nodes, its workers, its faults, and its time. Times are in
+seconds."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -35,15 +36,15 @@ _AGAIN: Final = ("retry", "enqueue", "nack", "untied", "unbegun", "backed-off")
 
 
 class NotDrainedError(AssertionError):
-    """Jobs are left."""
+    """Jobs have not ended in time."""
 
 
 @attrs.frozen
 class Line:
-    """Something that has happened."""
+    """An event of a scenario."""
 
     time: float
-    """Seconds since the scenario began."""
+    """Seconds since the start of the scenario."""
     who: str
     what: str
 
@@ -52,10 +53,10 @@ class Line:
 
 
 class Cluster(FaultControls):
-    """A simulated cluster with workers of an app. Nodes are n1, n2 …, workers w1, w2 …, and the
-    story itself is `story`.
+    """A simulated cluster with workers of an app. Nodes are n1, n2 …, workers are w1, w2 …, and the
+    scenario itself is `story`.
 
-    Every fault goes on until its `with` block ends, or until `undo` is called.
+    Every fault lasts until its `with` block ends, or until `undo` is called.
     """
 
     def __init__(
@@ -81,9 +82,9 @@ class Cluster(FaultControls):
         self.addresses = Addresses([Address(host=host.ip) for host in run.world.hosts.values()])
         self._numbers = {host.ip: number for number, host in run.world.hosts.items()}
         self.workers: dict[str, WorkerProcess] = {}
-        """By name: the last life of each."""
+        """By name: the last life of each worker."""
         self._processes: list[WorkerProcess] = []
-        """All lives."""
+        """All lives of all workers."""
         self.story = self._connections(STORY)
 
     @property
@@ -98,12 +99,12 @@ class Cluster(FaultControls):
 
     @property
     def now(self) -> float:
-        """Unix time, which the app has too."""
+        """Unix time, as in the app."""
         return now()
 
     @property
     def time(self) -> float:
-        """Since the scenario began."""
+        """Seconds since the start of the scenario."""
         return trio.current_time()
 
     async def sleep(self, seconds: float) -> None:
@@ -111,7 +112,8 @@ class Cluster(FaultControls):
         await trio.sleep(seconds)
 
     async def until(self, condition: Callable[[], object], limit: float = 600.0) -> None:
-        """Let time pass until the condition holds. Raises `AssertionError` after so long."""
+        """Let time pass until the condition holds. Raises `AssertionError` after `limit`
+        seconds."""
         ends = self.time + limit
         while not condition():
             if self.time > ends:
@@ -120,7 +122,7 @@ class Cluster(FaultControls):
 
     async def drained(self, limit: float = LONGEST_DRAIN_S) -> None:
         """Let time pass until no job waits or runs. Dead jobs count as ended. Raises
-        `NotDrainedError` after so long."""
+        `NotDrainedError` after `limit` seconds."""
         ends, is_empty = self.time + limit, False
         while True:
             left = self.jobs()
@@ -137,7 +139,7 @@ class Cluster(FaultControls):
     # Jobs.
 
     def jobs(self) -> list[str]:
-        """The ids of those that nodes that run have queued, or will queue."""
+        """The ids of jobs that running nodes have enqueued, or will enqueue."""
         return self._jobs(lambda job: job.state in _ALIVE)
 
     def dead(self) -> list[str]:
@@ -145,8 +147,8 @@ class Cluster(FaultControls):
         return self._jobs(lambda job: job.state == DEAD)
 
     def lost(self) -> list[str]:
-        """The ids of jobs whose producer was told that they are added, that have not ended, and
-        that no node has: all nodes that held them have crashed."""
+        """The ids of lost jobs: they were reported as added and have not ended, but no node has
+        them, because all their holders have crashed."""
         there = self._jobs(lambda _: True)
         return [each for each in self._added if each not in there and each not in self._ended]
 
@@ -177,7 +179,7 @@ class Cluster(FaultControls):
         await self._nursery.start(lambda task_status: process.live(task_status=task_status))
 
     def worker(self, name: Name) -> WorkerProcess:
-        """The worker of this name. Raises `SimError`."""
+        """The worker with this name. Raises `SimError`."""
         found = self.workers.get(str(name))
         if found is None:
             raise SimError(f"there is no {name}: there are {', '.join(self.names())}")
@@ -198,14 +200,14 @@ class Cluster(FaultControls):
         return [*(host.name for host in self.world.hosts.values()), *self.workers]
 
     def crash(self, node: Name, cause: str = "kill") -> ActiveFault:
-        """Kill a node or a worker; undone, it starts again, a node without its jobs."""
+        """Kill a node or a worker. Undoing the fault starts it again; a node then has no jobs."""
         if node not in self.workers:
             return super().crash(node, cause)
         self.worker(node).kill()
         return self._keep(lambda: self._nursery.start_soon(self.start_worker, str(node)))
 
     def pause(self, node: Name) -> ActiveFault:
-        """Stop a node or a worker as SIGSTOP does."""
+        """Suspend a node or a worker, as SIGSTOP does."""
         if node not in self.workers:
             return super().pause(node)
         process = self.worker(node)
@@ -213,14 +215,14 @@ class Cluster(FaultControls):
         return self._keep(process.resume)
 
     def stop(self, name: Name) -> None:
-        """Order a worker to stop, as SIGTERM does."""
+        """Stop a worker gracefully, as SIGTERM does."""
         self.worker(name).stop()
 
     # Links. Nodes have links to each other, and clients to nodes.
 
     def partition(self, *groups: Sequence[Name]) -> ActiveFault:
-        """Cut all links between groups of nodes, workers and `story`. Whom no group names reaches
-        all."""
+        """Cut all links between groups of nodes, workers and `story`. Nodes and processes in no
+        group can reach all others."""
         nodes = [[each for each in group if not self._is_client(each)] for group in groups]
         cuts = [
             (self._connections_of(client), number_of(node))
@@ -259,10 +261,10 @@ class Cluster(FaultControls):
     def _connections_of(self, name: Name) -> Connections:
         return self.story if name == STORY else self.worker(name).connections
 
-    # What may come later, and what operators do.
+    # Later events, and operators.
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Do it then."""
+        """Call `act` after this time."""
 
         async def wait() -> None:
             await trio.sleep(seconds)
@@ -271,18 +273,18 @@ class Cluster(FaultControls):
         self._nursery.start_soon(wait)
 
     def command(self, node: Name, *words: str | bytes | int) -> None:
-        """An operator sends a command to a node."""
+        """Send a command to a node as an operator."""
         self.engine.sync()
         self.world.command(self.world.hosts[number_of(node)], *words)
 
     def node_at(self, address: str) -> str:
-        """The name of the node at this address, n1 for none."""
+        """The name of the node at this address; n1 for an unknown address."""
         return f"n{self._numbers.get(address.rpartition(':')[0], 1)}"
 
     # What has happened.
 
     def note(self, who: str, what: str) -> None:
-        """Say that something happens."""
+        """Add an event to the log of the scenario."""
         self.log.append(Line(trio.current_time(), who, what))
 
     def _see(self, row: Row) -> None:
@@ -301,12 +303,12 @@ class Cluster(FaultControls):
     # The end.
 
     def check(self) -> None:
-        """The scenario has ended well. Raises `GuaranteeError` if the nodes have not kept what they
+        """Check the nodes after the scenario. Raises `GuaranteeError` if they violated a
         guarantee."""
         check(self._judge)
 
     def finish(self) -> None:
-        """What stood still goes on, and harms nobody."""
+        """End all processes, also suspended ones, without effects on the cluster."""
         for process in self._processes:
             process.finish()
 

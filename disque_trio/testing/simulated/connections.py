@@ -1,6 +1,6 @@
 """Connections of one simulated process: byte streams for clients, requests for the simulation.
 
-What is sent while the way to a node is cut, or while the process stands still, waits.
+Data that are sent while the link to a node is cut, or while the process is suspended, wait.
 """
 
 import errno
@@ -42,7 +42,7 @@ class SimStream(ByteStream):
     _changed: trio.Event = attrs.Factory(trio.Event)
 
     async def send(self, item: bytes) -> None:
-        """Send bytes; the requests that they complete go to the node."""
+        """Send bytes; complete requests are passed to the node."""
         await trio.lowlevel.checkpoint()
         await self._connections.moving()
         if self._has_ended:
@@ -51,7 +51,7 @@ class SimStream(ByteStream):
             self._connections.action(self.node, SendRequest(self.number, self.node, words))
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
-        """What has come, or what comes next."""
+        """Receive bytes."""
         while True:
             await self._connections.moving()
             if self._data:
@@ -66,23 +66,24 @@ class SimStream(ByteStream):
         return data
 
     async def send_eof(self) -> None:
-        """A simulated node takes it for the end of both directions."""
+        """Close the connection: a simulated node regards the end of one direction as the end of
+        both."""
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if not self._has_ended:
             self.end()
             self._connections.hang_up(self)
 
     def receive_reply(self, reply: Reply) -> None:
-        """A reply has come; one that comes after the end is lost."""
+        """A reply has arrived; replies after the end are dropped."""
         if not self._has_ended:
             self._data += encode_reply(reply)
             self._wake()
 
     def end(self) -> None:
-        """Nothing comes any more."""
+        """The connection has ended."""
         self._has_ended = True
         self._wake()
 
@@ -112,14 +113,14 @@ class Connections:
     _streams: dict[int, SimStream] = attrs.Factory(dict)
     _last: int = 0
     _cuts: dict[int, int] = attrs.Factory(dict)
-    """By node: how many faults cut the way."""
+    """By node: the number of faults that cut the link."""
     _held: dict[int, deque[Callable[[], None]]] = attrs.Factory(dict)
-    """By node: what waits for the way, in both directions."""
+    """By node: the actions that wait for the link, in both directions."""
     _frozen: list[tuple[int, Action]] = attrs.Factory(list)
-    """What the process would do, while it stands still."""
+    """The actions of the process while it is suspended."""
     _stops: int = 0
     _moves: trio.Event = attrs.Factory(trio.Event)
-    """Set while the process does not stand still."""
+    """Set while the process is not suspended."""
     _mended: trio.Event = attrs.Factory(trio.Event)
 
     def __attrs_post_init__(self) -> None:
@@ -146,24 +147,24 @@ class Connections:
         return stream
 
     async def moving(self) -> None:
-        """Wait while the process stands still."""
+        """Wait while the process is suspended."""
         while not self._moves.is_set():
             await self._moves.wait()
 
     async def waking(self) -> None:
-        """The same before a task of the process goes on that has waited for a time."""
+        """As `moving`, before a task of the process continues after a timed wait."""
         await self.moving()
         await trio.lowlevel.checkpoint_if_cancelled()
 
     def action(self, node: int, action: Action) -> None:
-        """Let the simulation do it, when the way is free."""
+        """Pass an action to the simulation, when the link works."""
         if self.is_stopped:
             self._frozen.append((node, action))
         elif not self.is_dead:
             self._go(node, lambda: self._settle(action))
 
     def hang_up(self, stream: SimStream) -> None:
-        """The process has ended a connection."""
+        """The process has closed a connection."""
         self.action(stream.node, Disconnect(stream.number, "quit", has_row=True))
 
     def _settle(self, action: Action) -> None:
@@ -182,11 +183,11 @@ class Connections:
     # Faults.
 
     def cut(self, node: int) -> None:
-        """Nothing gets through to the node or back."""
+        """Cut the link to the node, in both directions."""
         self._cuts[node] = self._cuts.get(node, 0) + 1
 
     def mend(self, node: int) -> None:
-        """Undo a cut: what was held back goes on, in order."""
+        """Undo a cut: delayed actions are carried out in order."""
         self._cuts[node] -= 1
         if self._cuts[node]:
             return
@@ -197,13 +198,13 @@ class Connections:
         mended.set()
 
     def stop(self) -> None:
-        """The process stands still."""
+        """Suspend the process."""
         self._stops += 1
         if self._stops == 1:
             self._moves = trio.Event()
 
     def go_on(self) -> None:
-        """Undo a stop."""
+        """Undo one suspension."""
         self._stops -= 1
         if not self._stops:
             self._moves.set()
@@ -213,18 +214,18 @@ class Connections:
 
     @property
     def is_stopped(self) -> bool:
-        """Does the process stand still?"""
+        """Is the process suspended?"""
         return self._stops > 0
 
     def die(self) -> None:
-        """The process is gone: its kernel ends its connections."""
+        """The process has died: its kernel closes its connections."""
         self._stops = 0
         self._moves.set()
         self.reset()
         self.is_dead = True
 
     def reset(self) -> None:
-        """All connections break; the process may open others."""
+        """Break all connections; the process may open others."""
         for stream in list(self._streams.values()):
             stream.end()
             self.hang_up(stream)
@@ -232,14 +233,14 @@ class Connections:
     # The agent (`actions.Agent`).
 
     def deadline(self) -> Micros:
-        """It only waits for replies."""
+        """Never: it only waits for replies."""
         return NEVER
 
     def wake(self, now: Micros) -> None:
         """Never called: it has no deadline."""
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:  # noqa: ARG002
-        """A reply has come."""
+        """A reply has arrived."""
         stream = self._streams.get(connection)
         if stream is not None:
             self._go(stream.node, lambda: stream.receive_reply(reply))
@@ -255,10 +256,10 @@ class Connections:
         stream.end()
 
     def settle(self) -> None:
-        """Nothing changes: the app decides what it does."""
+        """Do nothing: the app decides what it does."""
 
     def is_idle(self) -> bool:
-        """Others know."""
+        """Always True: other agents determine whether the run is idle."""
         return True
 
 

@@ -1,4 +1,4 @@
-"""What tests call: `Sim`, the fixture `disque_sim`."""
+"""`Sim`, the value of the fixture `disque_sim`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -16,10 +16,10 @@ SEEDS: Final = 10
 
 @attrs.define(eq=False)
 class Sim:
-    """Tells stories of an app in simulated clusters."""
+    """Runs scenarios of an app in simulated clusters."""
 
     again: str = ""
-    """How to run the test again, but for the seed."""
+    """The arguments of pytest that run the test again, without the seed."""
     only: int | None = None
     """The only seed that is run."""
     at: tuple[str, int] | None = None
@@ -35,9 +35,9 @@ class Sim:
         **setting: Any,
     ) -> None:
         """Run the scenario once for each seed (or this number of seeds from 0), with `nodes`,
-        `workers` and the rest of `Setting`. `state`, an object or a tuple of some, is what it was
-        before again at the end of each. What the scenario raises is raised, with the seed and what
-        has happened before."""
+        `workers` and the other fields of `Setting`. `state`, an object or a tuple of objects, is
+        restored at the end of each run. Raises errors of the scenario, with the seed and the last
+        events."""
         kept = State.of(state)
         for seed in self.seeds(seeds):
             recording = Recording()
@@ -60,10 +60,11 @@ class Sim:
         seed: int = 0,
         **setting: Any,
     ) -> Report:
-        """Run the job of a call in calm, then with each recipe before each step of its handler, and
-        compare what is left: `snapshot()`, or copies of `state`. Raises `NotIdempotentError`, which
-        says what is different, and which effect came more often: calls of public methods of
-        `state`."""
+        """Run the job of a call without faults, then with each recipe before each step of its
+        handler, and compare the final states: `snapshot()`, or copies of `state`. Raises
+        `NotIdempotentError`, which names the differences, and the effects that occurred more often;
+        effects are calls of public methods of `state`. Raises `ValueError` for a job with lease
+        0."""
         if call.definition.options.lease == 0:
             raise ValueError("a job with lease 0 is delivered once at most: nothing to be tried")
         kept = State.of(state)
@@ -84,7 +85,7 @@ class Sim:
             kept.restore()
 
     def seeds(self, seeds: Iterable[int] | int) -> Iterable[int]:
-        """Those that are run."""
+        """The seeds that are run."""
         if self.only is not None:
             return [self.only]
         return range(seeds) if isinstance(seeds, int) else seeds

@@ -21,15 +21,15 @@ from disque_trio.worker.protocol import Run
 from disque_trio.worker.runtime import Runtime, for_task
 
 Note = Callable[[str, str], None]
-"""Who, and what."""
+"""Logs a process and an event."""
 Before = Callable[["WorkerProcess", Steps[Any], int, str], BaseException | None]
-"""Called before each step of a handler, with its number and the task's name."""
+"""Called before each step of a handler, with the number of the step and the task's name."""
 DRAIN_S: Final = 25
 ABORT_S: Final = 3
 
 
 class SimError(RuntimeError):
-    """What a simulated process cannot do."""
+    """An operation that is impossible in a simulated process."""
 
 
 def now() -> float:
@@ -38,7 +38,8 @@ def now() -> float:
 
 
 def world_of(cluster: Cluster, connections: Connections, rng: random.Random) -> Runtime:
-    """What an app finds in a simulated process in place of clocks, random numbers and sockets."""
+    """The runtime of an app in a simulated process, which replaces clocks, random numbers and
+    sockets."""
 
     def blocking_client(_: object) -> NoReturn:
         raise SimError(
@@ -56,7 +57,7 @@ def world_of(cluster: Cluster, connections: Connections, rng: random.Random) -> 
 
 
 def shown(job: str) -> str:
-    """Enough of an id to tell jobs apart."""
+    """The part of an id that distinguishes jobs."""
     return f"{job[11:19]}…"
 
 
@@ -85,17 +86,17 @@ class WorkerProcess:
     before: Before
     has_cron: bool = True
     runs: dict[Steps[Any], Run] = attrs.Factory(dict)
-    """Of handlers that run."""
+    """The running handlers."""
     is_over: bool = False
-    """The run has ended: what stood still goes on, and harms nobody."""
+    """Has the scenario ended? Then suspended handlers continue, without effects."""
     worker: Worker | None = attrs.field(init=False, default=None)
     _scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
     _has_signal: bool = False
-    """Was it told to stop while it stood still?"""
+    """Did it receive SIGTERM while it was suspended?"""
     _brake: Brake = attrs.Factory(Brake)
 
     async def live(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Until it is killed or ordered to stop."""
+        """Run until it is killed or stopped."""
         world = world_of(self.cluster, self.connections, self.rng)
         with self._scope, for_task(world):
             handler = self.app.handler(
@@ -131,18 +132,18 @@ class WorkerProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Is there a process?"""
+        """Does the process exist?"""
         return not self.connections.is_dead
 
     def kill(self, why: str = "is killed") -> None:
-        """As SIGKILL does."""
+        """Kill it, as SIGKILL does."""
         if self.is_alive:
             self.note(self.name, why)
             self.connections.die()
             self._scope.cancel()
 
     def pause(self) -> None:
-        """As SIGSTOP does to its handlers, and to what it sends and reads."""
+        """Suspend its handlers and its connections, as SIGSTOP does."""
         self.note(self.name, "is stopped")
         self.connections.stop()
 
@@ -154,26 +155,26 @@ class WorkerProcess:
         self.go_on_with_all()
 
     def go_on_with_all(self) -> None:
-        """It does not stand still any more, unless it was stopped more than once."""
+        """Continue, unless it was suspended more than once."""
         if self.may_step:
             self._brake.release()
             if self._has_signal:
                 self.obey()
 
     def stop(self) -> None:
-        """As SIGTERM does."""
+        """Stop it gracefully, as SIGTERM does."""
         self.note(self.name, "is told to stop")
         self.obey()
 
     def obey(self) -> None:
-        """Handle the signal, when the process goes on."""
+        """Handle the signal, as soon as the process is not suspended."""
         assert self.worker is not None
         self._has_signal = not self.may_step
         if self.may_step:
             self.worker.stop()
 
     def finish(self) -> None:
-        """The run is over."""
+        """End the process at the end of the scenario."""
         self.is_over = True
         self.connections.is_dead = True
         self._scope.cancel()
@@ -183,11 +184,11 @@ class WorkerProcess:
 
     @property
     def may_step(self) -> bool:
-        """Do its handlers go on?"""
+        """May its handlers continue?"""
         return self.is_over or not (self.connections.is_dead or self.connections.is_stopped)
 
     async def stepping(self) -> None:
-        """Wait until they do."""
+        """Wait until its handlers may continue."""
         while not self.may_step:
             await self._brake.wait()
         if self.is_over:

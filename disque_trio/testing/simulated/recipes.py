@@ -1,4 +1,4 @@
-"""What makes a job run twice, on purpose: each cause of a duplicate that a handler may meet
+"""Recipes that make a job run twice: each cause of a duplicate that a handler may encounter
 (docs/guarantees.md)."""
 
 import itertools
@@ -14,31 +14,31 @@ from disque_trio.testing.simulated.processes import WorkerProcess
 
 SOON_S: Final = 1.0
 LATE: Final[Micros] = 1_500_000
-"""More than the half second between WILLQUEUE and the queueing."""
+"""Longer than the half second between WILLQUEUE and the enqueueing."""
 
 
 class InjectedError(Exception):
-    """Raised in a handler where it waits, to see what its next attempt does."""
+    """Raised in a handler where it waits, to test its next attempt."""
 
 
 @attrs.define(eq=False)
 class Moment:
-    """A handler is about to take a step."""
+    """The situation before a step of a handler."""
 
     cluster: Cluster
     process: WorkerProcess
     job: str
     node: str
-    """Which has delivered the job."""
+    """The node that delivered the job."""
     lease: float
 
     def others(self, name: str) -> list[str]:
-        """All nodes, or all workers, but this one."""
+        """All nodes, or all workers, except this one."""
         kind = name[0]
         return [each for each in self.cluster.names() if each[0] == kind and each != name]
 
     def undo(self, active: ActiveFault, seconds: float) -> None:
-        """Undo it later."""
+        """Undo a fault after this time."""
         self.cluster.later(seconds, active.undo)
 
 
@@ -47,20 +47,20 @@ Make = Callable[[Moment], BaseException | None]
 
 @attrs.frozen
 class Recipe:
-    """A cause, and how it is made."""
+    """A cause of a duplicate, and the function that produces it."""
 
     name: str
     cause: str
-    """Its name in docs/guarantees.md."""
+    """The name of the cause in docs/guarantees.md."""
     text: str
     make: Make
     at: str = "each"
-    """Before which steps: `each`, `last` (the handler has returned), `inner` (where it waits), or
-    `second`."""
+    """The steps before which it is applied: `each`, `last` (the handler has returned), `inner`
+    (where it waits), or `second`."""
 
     def steps(self, count: int, most: int) -> list[int]:
-        """Before which of so many steps, evenly spread if these are more than `most`. The last one
-        comes when the handler has returned."""
+        """The numbers of the steps before which it is applied, evenly spread if there are more than
+        `most`. The last step is after the return of the handler."""
         found = {
             "each": range(1, count + 1),
             "last": range(count, count + 1),
@@ -109,20 +109,20 @@ def _split(moment: Moment) -> None:
 
 
 def _sides(moment: Moment) -> list[list[str]]:
-    """The node alone, and the others in two sides, each with a worker."""
+    """Three sides: the node alone, and two sides of the others, each with a worker."""
     worker, nodes = moment.process.name, moment.others(moment.node)
     return [[moment.node], [*nodes[::2], worker], [*nodes[1::2], *moment.others(worker)]]
 
 
 def _both(moment: Moment) -> None:
-    """The worker is killed, which its node does not hear. When the lease is over, no node hears
-    that another one queues the job."""
+    """Kill the worker while its node cannot detect that. When the lease ends, no node learns that
+    another one enqueues the job."""
     moment.undo(moment.cluster.partition(*_sides(moment)), 2 * moment.lease)
     _kill(moment)
 
 
 def _late(moment: Moment) -> None:
-    """As `_both`, but nodes reach each other, too late."""
+    """As `_both`, but nodes reach each other, with a delay that is too long."""
     cluster, workers = moment.cluster, list(moment.cluster.workers)
     nodes = [name for name in cluster.names() if name not in workers]
     for side in _sides(moment):
@@ -142,9 +142,9 @@ def _stall(moment: Moment) -> None:
 
 
 def _forget_ack(moment: Moment) -> None:
-    """The worker goes, too: it would know the job as done."""
+    """Lose an acknowledgement. The worker crashes, too, because it has a record of the job."""
     cluster, victims = moment.cluster, (moment.node, moment.process.name)
-    for other in moment.others(moment.node):  # a cut would keep it, and bring it later
+    for other in moment.others(moment.node):  # a cut would only delay it
         moment.undo(cluster.drop(moment.node, other), SOON_S)
     cluster.note(moment.node, "loses all that it says to other nodes")
 
@@ -187,4 +187,4 @@ RECIPES: Final[tuple[Recipe, ...]] = (
 TWICE: Final = Recipe(
     "twice", "D13", "its producer adds it twice, with one key", lambda _: None, "second"
 )
-"""Made by the scenario itself."""
+"""Carried out by the scenario itself."""

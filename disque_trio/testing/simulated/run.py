@@ -26,33 +26,34 @@ Scenario = Callable[[Cluster], Awaitable[object]]
 
 LIMIT_S: Final = 24 * 3600.0
 _SHOWN: Final = 40
-"""Lines of what has happened that an error shows."""
+"""The number of events that an error shows."""
 
 
 class ScenarioTooLongError(AssertionError):
-    """The scenario does not come to an end."""
+    """The scenario has exceeded its time limit."""
 
 
 def nothing(_: WorkerProcess, __: Steps[Any], ___: int, ____: str) -> None:
-    """Before a step."""
+    """Do nothing before a step."""
 
 
 @attrs.frozen(kw_only=True)
 class Setting:
-    """How the cluster of a scenario is made."""
+    """The settings of a scenario's cluster."""
 
     nodes: int = 3
     workers: int = 2
     concurrency: int = 10
-    """Handlers of a worker at a time."""
+    """The number of handlers that a worker runs at the same time."""
     drift_ppm: int = 0
-    """How much faster or slower than true time clocks of nodes run: drawn for each, up to this."""
+    """The maximum drift of the nodes' clocks from true time, in parts per million; the drift of
+    each node is random."""
     config: Sequence[tuple[str, str]] = (("cluster-node-timeout", "2000"),)
     limit: float = LIMIT_S
-    """Virtual seconds that the scenario may take."""
+    """The time limit of the scenario, in virtual seconds."""
 
     def plan(self, seed: int) -> Plan:
-        """The cluster, for the simulator."""
+        """The plan of the cluster, for the simulator."""
         rng = stream(seed, "drift")
         drift = self.drift_ppm
         return Plan(
@@ -70,19 +71,19 @@ class Setting:
 
 @attrs.define(eq=False)
 class Recording:
-    """What has happened in a scenario."""
+    """The events and effects of a scenario."""
 
     cluster: Cluster | None = None
     effects: list[str] = attrs.Factory(list)
 
     def effect(self, text: str) -> None:
-        """A method of the user's state was called."""
+        """Record a call of a method of the user's state."""
         self.effects.append(text)
         if self.cluster is not None:
             self.cluster.note("", f"effect  {text}")
 
     def lines(self) -> str:
-        """The end of what has happened."""
+        """The last events, as text."""
         log = [] if self.cluster is None else self.cluster.log
         shown = [f"  {line}" for line in log[-_SHOWN:]]
         if len(log) > _SHOWN:
@@ -100,7 +101,7 @@ def run(
     recording: Recording,
     before: Callable[..., BaseException | None] = nothing,
 ) -> None:
-    """Run it once."""
+    """Run the scenario once."""
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
@@ -133,7 +134,7 @@ def _finishing(cluster: Cluster, clock: ScenarioClock) -> Iterator[None]:
         yield
     finally:
         cluster.finish()
-        clock.engine = None  # so that tasks that do not end are found, and not waited for
+        clock.engine = None  # detects tasks that do not end, instead of waiting for them
 
 
 async def _run(scenario: Scenario, app: App[Any], cluster: Cluster, limit: float) -> None:

@@ -1,5 +1,5 @@
-"""Is a handler idempotent? Its job is run in calm, then with each recipe before each step, and what
-is left of the state has to be the same."""
+"""Checks that a handler is idempotent: its job is run without faults, then with each recipe before
+each step, and the final states must be equal."""
 
 import copy
 from collections import Counter
@@ -26,12 +26,12 @@ CALM: Final = Recipe("calm", "", "nothing happens", lambda _: None)
 
 
 class NotIdempotentError(AssertionError):
-    """A second run of the handler has left another state than one run does."""
+    """Repeated runs of the handler have led to another state than one run."""
 
 
 @attrs.define(eq=False)
 class Try:
-    """One run of the job, in which a recipe is made before a step."""
+    """One run of the job, with a recipe before a step."""
 
     recipe: Recipe
     step: int
@@ -41,9 +41,9 @@ class Try:
     """The snapshot at the end."""
     effects: Sequence[str] = ()
     steps: int = 0
-    """Those of the first run."""
+    """The number of steps of the first run."""
     where: str = ""
-    """Where the handler waited then."""
+    """Where the handler waited at that time."""
     cluster: Cluster | None = None
     is_made: bool = False
     first: Steps[Any] | None = None
@@ -53,7 +53,7 @@ class Try:
     def before(
         self, process: WorkerProcess, steps: Steps[Any], number: int, task: str
     ) -> BaseException | None:
-        """A handler is about to take a step."""
+        """Called before a step of a handler: applies the recipe at its step."""
         if task != self.call.definition.name or self.first not in (None, steps):
             return None
         self.first = steps
@@ -73,7 +73,7 @@ class Try:
         return self.recipe.make(moment)
 
     async def scenario(self, cluster: Cluster) -> None:
-        """Add the job, and wait for the end of everything."""
+        """Add the job, and wait until all jobs and faults have ended."""
         self.cluster = cluster
         options = attrs.evolve(self.call.definition.options, key=KEY)
         definition = attrs.evolve(self.call.definition, options=options)
@@ -96,14 +96,14 @@ class Try:
 
 @attrs.frozen
 class Report:
-    """What was tried."""
+    """The result of all tries."""
 
     task: str
     steps: int
-    """Of the handler in calm, with the one after its end."""
+    """The number of steps of the handler without faults, including the step after its end."""
     tries: int
     unmade: Sequence[str]
-    """Recipes that did not come about."""
+    """Recipes that could not be applied."""
 
     def __str__(self) -> str:
         text = f"{self.task} is idempotent: {self.steps} steps, {self.tries} tries"
@@ -127,7 +127,7 @@ class Trial:
     """The only recipe and step."""
 
     def run(self) -> Report:
-        """Raises `NotIdempotentError`."""
+        """Run all tries. Raises `NotIdempotentError`."""
         calm = self._try(CALM, 0)
         made = [self._try(recipe, step) for recipe, step in self._tries(calm.steps)]
         wrong = [each for each in made if each.found != calm.found]
@@ -182,12 +182,12 @@ class Trial:
 
 
 def deep(snapshot: Callable[[], Any]) -> Snapshot:
-    """The test's, kept from later changes."""
+    """The test's snapshot as a deep copy, protected from later changes."""
     return lambda: copy.deepcopy(snapshot())
 
 
 def by_name(names: Sequence[str] | None) -> list[Recipe]:
-    """The recipes of these names. Raises `ValueError`."""
+    """The recipes with these names; None is all. Raises `ValueError`."""
     known = {each.name: each for each in (*RECIPES, TWICE)}
     for name in names or ():
         if name not in known:

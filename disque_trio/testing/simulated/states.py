@@ -1,4 +1,5 @@
-"""The user's objects that handlers change: restored between runs, compared, and watched."""
+"""The user's objects that handlers change: they are restored between runs, compared, and
+observed."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -15,14 +16,15 @@ def _inside(state: Any) -> Any:
 
 @attrs.define(eq=False)
 class State:
-    """Some objects as they were at first. Several are given as a tuple."""
+    """The initial state of one or several objects; several are given as a tuple."""
 
     objects: tuple[Any, ...]
     _kept: list[Any] = attrs.field(init=False)
 
     @classmethod
     def of(cls, state: Any) -> "State":
-        """Raises `TypeError` for what cannot be restored."""
+        """The state of an object or a tuple of objects. Raises `TypeError` if one cannot be
+        restored."""
         objects = state if isinstance(state, tuple) else () if state is None else (state,)
         for each in objects:
             if not isinstance(each, _CONTAINERS) and not hasattr(each, "__dict__"):
@@ -36,7 +38,7 @@ class State:
         self._kept = [copy.deepcopy(_inside(each)) for each in self.objects]
 
     def restore(self) -> None:
-        """Make them what they were."""
+        """Restore the initial state."""
         for each, kept in zip(self.objects, self._kept, strict=True):
             inside, fresh = _inside(each), copy.deepcopy(kept)
             if isinstance(inside, list | bytearray):
@@ -46,7 +48,7 @@ class State:
                 inside.update(fresh)
 
     def snapshot(self) -> Any:
-        """What they are now."""
+        """A copy of the current state."""
         return {_name(each): copy.deepcopy(_inside(each)) for each in self.objects}
 
 
@@ -55,7 +57,7 @@ def _name(each: Any) -> str:
 
 
 def differences(found: Any, wanted: Any, path: str = "") -> Iterator[str]:
-    """Where one is not like the other, in words."""
+    """The differences between two values, as text."""
     if isinstance(found, dict) and isinstance(wanted, dict):
         for key in [*wanted, *(each for each in found if each not in wanted)]:
             inner = f"{path}.{key}" if path and isinstance(key, str) else f"{path}[{key!r}]"
@@ -74,8 +76,8 @@ Effect = Callable[[str], None]
 
 
 class Watching:
-    """While it is entered, calls of the objects' public methods are told, but for those that they
-    make themselves."""
+    """Reports calls of the objects' public methods while entered, except calls from other such
+    methods."""
 
     def __init__(self, state: State, report: Effect) -> None:
         self._state = state
@@ -97,7 +99,7 @@ class Watching:
             body["__module__"], body["__qualname__"] = kind.__module__, kind.__qualname__
             try:
                 each.__class__ = type(kind.__name__, (kind,), body)
-            except TypeError:  # its class cannot be another one
+            except TypeError:  # its class cannot be replaced
                 continue
             self._classes.append((each, kind))
 

@@ -1,7 +1,7 @@
-"""Runs a coroutine step by step: from one wait to the next. Between two steps it can be ended as
-SIGKILL ends it, so that nothing of it runs any more, not even `finally`.
+"""Runs a coroutine step by step: a step lasts from one wait to the next. Between two steps it can
+be ended as by SIGKILL, so that none of its code runs any more, not even `finally`.
 
-Tasks that the coroutine has started itself are only cancelled.
+Tasks that the coroutine has started are only cancelled.
 """
 
 import sysconfig
@@ -18,32 +18,34 @@ Result = TypeVar("Result")
 NOT_OF_USERS: Final = (
     str(Path(__file__).parents[2]), sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"),
 )  # fmt: skip
-"""Where code is that no user has written: this package, the standard library, and others."""
+"""The directories of code that is not the user's: this package, the standard library, and other
+packages."""
 
 
 class Process(Protocol):
-    """The process in which steps are taken."""
+    """The process that runs the steps."""
 
     @property
     def may_step(self) -> bool:
-        """False while it is dead or stands still."""
+        """Is the process alive and not suspended?"""
         ...
 
     async def stepping(self) -> None:
-        """Wait until it may go on. It cannot be cancelled. Raises `trio.Cancelled` when the
-        scenario is over: from then on only what a cancellation runs may run."""
+        """Wait until the process may continue. This cannot be cancelled. Raises `trio.Cancelled`
+        when the scenario has ended: after that only cancellation handlers may run."""
         ...
 
 
 @attrs.define(eq=False)
 class Steps(Generic[Result]):
-    """A coroutine that is run in steps. `before` is called with the number of each; that after the
-    last one is called, too, when the coroutine has ended."""
+    """A coroutine that is run in steps. `before` is called with the number of each step, and once
+    more after the coroutine has ended."""
 
     coroutine: Coroutine[Any, Any, Result]
     process: Process
     before: Callable[["Steps[Any]", int], BaseException | None]
-    """May kill or stop the process. What it returns is raised in the coroutine, where it waits."""
+    """May kill or suspend the process. An exception that it returns is raised in the coroutine,
+    where it waits."""
     number: int = 0
 
     def __await__(self) -> Generator[Any, Any, Result]:
@@ -75,7 +77,7 @@ class Steps(Generic[Result]):
         return injected
 
     def where(self) -> str:
-        """The innermost line of the user's code: where it waits; empty before it has begun."""
+        """The innermost line of the user's code, where it waits; empty before its start."""
         lines = [
             f"{'/'.join(frame.f_code.co_filename.split('/')[-2:])}:{frame.f_lineno}"
             for frame in frames_of(self.coroutine)
@@ -86,17 +88,17 @@ class Steps(Generic[Result]):
 
 @attrs.define(eq=False)
 class Brake:
-    """Tasks that wait until the process may go on, whatever cancels them."""
+    """Tasks that wait until the process may continue, even if they are cancelled."""
 
     tasks: list[trio.lowlevel.Task] = attrs.Factory(list)
 
     async def wait(self) -> None:
-        """Until `release`."""
+        """Wait until `release`."""
         self.tasks.append(trio.lowlevel.current_task())
         await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
 
     def release(self) -> None:
-        """Let all go on."""
+        """Let all tasks continue."""
         tasks, self.tasks = self.tasks, []
         for task in tasks:
             trio.lowlevel.reschedule(task)

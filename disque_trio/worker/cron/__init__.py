@@ -1,5 +1,5 @@
-"""Jobs by the clock: when they are due, and the loop that adds them.
+"""Scheduled jobs: when they are due, and the loop that adds them.
 
-Every worker runs the loop. The key of a tick keeps its job single (decision 79;
-docs/worker-cron.md).
+Every worker runs the loop. The unique key of a tick ensures that its job is added once (decision
+79; docs/worker-cron.md).
 """

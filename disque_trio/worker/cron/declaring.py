@@ -1,4 +1,4 @@
-"""Which tasks of an app are due by the clock (`App.cron`)."""
+"""The cron schedules of an app's tasks (`App.cron`)."""
 
 from datetime import UTC, datetime
 from typing import Any, Final, TypedDict, Unpack
@@ -14,11 +14,11 @@ from disque_trio.worker.requests import not_enqueued
 from disque_trio.worker.task import Task
 
 ARGUMENT: Final = "scheduled"
-"""A task that has it is given the instant at which it is due, in UTC."""
+"""The name of an optional argument of tasks: the instant at which the job is due, in UTC."""
 
 
 class CronOptions(TypedDict, total=False):
-    """Options of `App.cron`, those of `Schedule`."""
+    """Options of `App.cron`; they are fields of `Schedule`."""
 
     missed: Missed
     within: int
@@ -35,8 +35,8 @@ class Crons:
     schedules: list[Schedule] = attrs.Factory(list)
 
     def declare(self, task: Task[..., Any], ticks: Ticks, **options: Unpack[CronOptions]) -> None:
-        """The task is due at these. Raises `ValueError` for one that needs other arguments, or
-        whose `scheduled` would not arrive as it is."""
+        """Add a schedule of a task. Raises `ValueError` for a task that requires other arguments,
+        or whose `scheduled` argument cannot be encoded without change."""
         if not task.arguments.accept(**_arguments(task, 0)):
             raise ValueError(f"task {task.name}: cron gives it no argument but `{ARGUMENT}`")
         try:
@@ -50,7 +50,8 @@ class Crons:
         self.schedules.append(Schedule(name=task.name, ticks=ticks, **options))
 
     async def add(self, schedule: Schedule, tick: Tick) -> None:
-        """Add the job of a tick, if no worker has. Raises errors of the client."""
+        """Add the job of a tick, unless a worker has added it. Raises errors of the client, and
+        `NotEnqueuedError`."""
         task = self.tasks[schedule.name]
         once = task.using(
             unique=schedule.key(tick), unique_for=float(schedule.keep), on_conflict="return"
@@ -63,11 +64,11 @@ class Crons:
 
 
 def ticks_of(fields: str | None, every: int | None, zone: str | ZoneInfo) -> Ticks:
-    """As `App.cron` is told. Raises `TypeError` and `ValueError`."""
+    """The ticks for the arguments of `App.cron`. Raises `TypeError` and `ValueError`."""
     if (fields is None) == (every is None):
         raise ValueError('cron needs either five fields, as "30 2 * * *", or every=seconds')
     if every is not None:
-        zone_of(zone)  # it changes nothing, but a wrong one is a mistake
+        zone_of(zone)  # it has no effect, but an invalid one is a mistake
         return Every(every)
     return Calendar(fields or "", zone)
 
@@ -79,5 +80,5 @@ def _arguments(task: Task[..., Any], tick: Tick) -> dict[str, Any]:
 
 
 def instant(tick: Tick) -> dict[str, datetime]:
-    """The argument that a tick brings."""
+    """The arguments of the job of a tick."""
     return {ARGUMENT: datetime.fromtimestamp(tick, UTC)}

@@ -1,4 +1,4 @@
-"""What people write as a schedule of cron, as the five fields that `cronsim` reads."""
+"""Converts cron schedules as people write them to the five fields that `cronsim` parses."""
 
 import re
 from typing import Final
@@ -19,9 +19,9 @@ _MONTHS: Final = (
     "January February March April May June July August September October November December"
 )
 _LONG_NAMES: Final = {3: _MONTHS, 4: _DAYS}
-"""By place of the field; cron has the first three letters."""
+"""By place of the field; cron uses the first three letters."""
 _ANY_DAY: Final = (2, 4)
-"""Places of the fields in which Quartz writes `?` for any day."""
+"""Places of the fields in which `?` stands for any day, as in Quartz."""
 
 
 def plain(schedule: object) -> str:
@@ -51,5 +51,5 @@ def plain(schedule: object) -> str:
         parts[place] = re.sub(
             rf"\b({long})\b", lambda name: name[0][:3], parts[place], flags=re.IGNORECASE
         )
-    parts[4] = re.sub(r"-SUN\b", "-7", parts[4], flags=re.IGNORECASE)  # the last day of a range
+    parts[4] = re.sub(r"-SUN\b", "-7", parts[4], flags=re.IGNORECASE)  # at the end of a range
     return " ".join(parts)

@@ -1,9 +1,9 @@
-"""Since when the cluster knows a schedule: ticks from before are not missed.
+"""Records since when the cluster has had a schedule: earlier ticks do not count as missed.
 
-A first deploy and a restart after an outage look the same to a worker. So the schedules of a task
-are recorded in the cluster, in a job that nobody takes, under the name of the task. A schedule that
-is not in the record is new: its first worker puts it there. Workers that run renew the record
-before it expires (decision 109).
+A worker cannot distinguish a first deployment from a restart after an outage. So the schedules of a
+task are recorded in the cluster, in a job that is never taken, under the name of the task. A
+schedule that is not in the record is new, and its first worker adds it. Running workers renew the
+record before it expires (decision 109).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from disque_trio.worker.task import Task
 
 QUEUE: Final = RESERVED + "schedules"
 TTL_S: Final = 30 * RENEW_S
-"""An outage may last so long."""
+"""The longest outage after which the record still exists."""
 
 
 @attrs.frozen
@@ -33,7 +33,7 @@ class Record:
     """The schedules of a task."""
 
     since: Mapping[str, Tick]
-    """By the words of a schedule: when a worker was first started with it, in Unix seconds."""
+    """By the text of a schedule: when a worker first started with it, in Unix seconds."""
 
 
 _read: Final = codec.body_reader(Record)
@@ -45,10 +45,10 @@ class Known:
 
     enqueuer: Enqueuer
     tasks: Mapping[str, Task[..., Any]]
-    """By name. Their records are as safe as their jobs."""
+    """By name. Their records have as many replicas as their jobs."""
 
     async def begin(self, task: str, words: Sequence[str], now: Tick) -> dict[str, Tick]:
-        """Since when the task has each of these schedules; a new one since now."""
+        """Since when the task has each of these schedules, in Unix seconds; `now` for a new one."""
         before = await self._find(task) or {}
         since = {each: before.get(each, now) for each in words}
         if since != before:
@@ -56,7 +56,7 @@ class Known:
         return since
 
     async def renew(self, task: str, since: Mapping[str, Tick]) -> None:
-        """Write the record anew, unless a worker has started with other schedules meanwhile."""
+        """Renew the record, unless a worker has started with other schedules meanwhile."""
         found = await self._find(task)
         if found is None or found == since:
             await self._write(task, since)
@@ -92,6 +92,6 @@ class Known:
 def keeping(
     enqueuer: Enqueuer, crons: Crons, now: Callable[[], float], draw: Callable[[], float]
 ) -> Callable[[], Awaitable[None]]:
-    """What adds the jobs of the schedules of an app, for ever."""
+    """A coroutine function that adds the jobs of an app's schedules until it is cancelled."""
     keeper = Keeper(add=crons.add, known=Known(enqueuer, crons.tasks), wall=now, draw=draw)
     return partial(keeper.run, crons.schedules)

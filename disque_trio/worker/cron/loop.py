@@ -14,7 +14,7 @@ from disque_trio.worker.cron.ticks import Tick, text
 Value = TypeVar("Value")
 
 Add = Callable[[Schedule, Tick], Awaitable[object]]
-"""Adds the job of a tick, or finds that it was added. Raises `DisqueError`."""
+"""Adds the job of a tick, unless it was added before. Raises `DisqueError`."""
 FIRST_PAUSE_S: Final = 1.0
 RENEW_S: Final = 24 * 3600
 
@@ -22,10 +22,10 @@ _log: Final = logging.getLogger("disque_trio.worker.cron")
 
 
 class Known(Protocol):
-    """Records since when a task has its schedules. Both raise `DisqueError`."""
+    """Records since when a task has its schedules. Both methods raise `DisqueError`."""
 
     async def begin(self, task: str, words: Sequence[str], now: Tick) -> Mapping[str, Tick]:
-        """Since when, by the words of each schedule; a new one since now."""
+        """Since when the task has each schedule, by the schedule's text; `now` for a new one."""
         ...
 
     async def renew(self, task: str, since: Mapping[str, Tick]) -> None:
@@ -35,16 +35,17 @@ class Known(Protocol):
 
 @attrs.frozen(kw_only=True)
 class Ticker:
-    """Adds the ticks of a schedule. `wall` is Unix time. `draw` is a random number from 0 to 1: so
-    many seconds this worker is later than the tick, so that mostly one adds it and others find
-    it."""
+    """Adds the ticks of a schedule. `wall` returns Unix time. `draw` returns a random number from 0
+    to 1, by which this worker is late, in seconds: so usually one worker adds the tick and the
+    others find it."""
 
     add: Add
     wall: Callable[[], float]
     draw: Callable[[], float]
 
     async def keep(self, schedule: Schedule, done: Tick) -> None:
-        """Add its ticks after this one, for ever. Raises what `add` does, but `DisqueError`."""
+        """Add the ticks after `done` until cancelled. Raises errors of `add` other than
+        `DisqueError`."""
         failures = 0
         while True:
             ticks, wait = due(schedule, done, self.wall())
@@ -67,7 +68,7 @@ class Keeper(Ticker):
     known: Known
 
     async def run(self, schedules: Iterable[Schedule]) -> None:
-        """Add ticks for ever."""
+        """Add ticks until cancelled."""
         of_tasks: dict[str, list[Schedule]] = {}
         for schedule in schedules:
             of_tasks.setdefault(schedule.name, []).append(schedule)

@@ -1,4 +1,5 @@
-"""What a schedule adds now, and when it looks again: `due`, a pure function."""
+"""Decides which ticks of a schedule are added now, and when to look again: `due`, a pure
+function."""
 
 from itertools import islice
 from typing import Final, Literal, get_args
@@ -10,32 +11,34 @@ from disque_trio.worker.checks import is_whole, shown
 from disque_trio.worker.cron.ticks import Tick, Ticks, between, latest, text
 
 Missed = Literal["skip", "latest", "all"]
-"""What becomes of ticks at which no worker ran: none of them, the last, or all are added later."""
+"""Which of the ticks at which no worker ran are added later: none, the last one, or all."""
 
 _WITHIN_S: Final = {"skip": 60, "latest": 3600, "all": 3600}
 PARTITION_S: Final = 3600
 LONGEST_WAIT_S: Final = 30.0
-"""The wall clock may be set meanwhile, so it is looked at again."""
+"""The longest pause between two looks, because the wall clock may be set meanwhile."""
 _LONGEST_S: Final = LONGEST_PERIOD_S // 3
-"""Of each of two times that nodes keep a key for together, and a minute more."""
+"""The maximum of `within` and of `partition`: nodes keep a key for the sum of both, and a
+minute."""
 MOST_AT_ONCE: Final = 100
 
 
 @attrs.frozen(kw_only=True)
 class Schedule:
-    """Something to be done at each tick."""
+    """A task that is added at each tick."""
 
     name: str
-    """The task's name."""
+    """The name of the task."""
     ticks: Ticks
     missed: Missed = attrs.field(default="skip")
     within: int = attrs.field()
-    """How late a tick may be added, in seconds: an hour, or a minute if missed ones are skipped."""
+    """How late a tick may be added, in seconds. The default is an hour, or a minute if missed ticks
+    are skipped."""
     partition: int = attrs.field(default=PARTITION_S)
-    """A partition up to this long does not double a tick whose job is delivered on one side of it
-    only."""
+    """A partition up to this long, in seconds, does not duplicate a tick whose job is delivered on
+    one side of it only."""
     backfill: bool = attrs.field(default=False)
-    """Are ticks from before the first start with this schedule missed ones, too?"""
+    """Do ticks before the first start with this schedule count as missed, too?"""
 
     @missed.validator
     def _check_missed(self, _: object, missed: object) -> None:
@@ -62,30 +65,31 @@ class Schedule:
 
     @property
     def is_recorded(self) -> bool:
-        """Does it depend on when a worker was first started with this schedule?"""
+        """Does it depend on when a worker first started with this schedule?"""
         return self.missed != "skip" and not self.backfill
 
     def key(self, tick: Tick) -> str:
-        """What is `unique` of the task at this tick."""
+        """The `unique` key of the task's job at this tick."""
         return f"cron/{text(tick)}"
 
     @property
     def keep(self) -> int:
-        """How long the key stays taken after its job: a worker may add the tick `within` later by
-        its clock, which may be a minute behind."""
+        """How long the key is kept after the job has ended, in seconds: another worker may add the
+        tick `within` seconds later, by a clock that may be a minute behind."""
         return self.within + self.partition + 60
 
 
 def begin(schedule: Schedule, now: float, since: Tick | None = None) -> Tick:
-    """Up to which tick a worker that starts now takes the schedule as done; `since` is when the
-    first one was started with it. What another worker has added is found by its key."""
+    """The tick up to which a worker that starts now regards the schedule as done; `since` is when
+    the first worker started with it. Ticks that other workers have added are detected by their
+    keys."""
     late = int(now) - (schedule.within if schedule.missed != "skip" else 0)
     return late if since is None else max(late, min(since, int(now)))
 
 
 def due(schedule: Schedule, done: Tick, now: float) -> tuple[list[Tick], float]:
-    """The ticks to be added now, if all up to `done` are, and how many seconds later to ask again
-    when they have been. A clock that is set back changes nothing: `done` never decreases."""
+    """The ticks to add now, if all up to `done` are added, and the seconds until the next call.
+    Setting the clock back has no effect: `done` never decreases."""
     until = int(now)
     since = max(done, until - schedule.within)
     if schedule.missed == "latest":

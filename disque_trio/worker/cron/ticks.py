@@ -1,8 +1,8 @@
 """The instants at which a schedule is due, in whole Unix seconds. No clock is read.
 
-A time of day that the clock skips is due when it goes on; one that comes twice is due the first
-time. A schedule whose minute or hour begins with `*` follows the time that passes instead: what
-the clock skips is not due, and what comes twice is due twice.
+If the clock is set forward over a time of day, that time is due at the change; if it is set back, a
+time that occurs twice is due the first time. A schedule whose minute or hour begins with `*`
+follows elapsed time instead: a skipped time is not due, and a time that occurs twice is due twice.
 """
 
 import difflib
@@ -25,11 +25,11 @@ _FIRST_LOOK_S: Final = 3600
 
 
 class Ticks(Protocol):
-    """A rule that says when something is due."""
+    """A rule for the instants at which something is due."""
 
     @property
     def words(self) -> str:
-        """The rule, as a person would write it."""
+        """The rule as readable text."""
         ...
 
     def after(self, instant: Tick) -> Iterator[Tick]:
@@ -39,7 +39,7 @@ class Ticks(Protocol):
 
 @attrs.frozen
 class Every:
-    """Each so many seconds, counted from 1970, so that all workers have the same ticks."""
+    """Every `seconds` seconds, counted from 1970, so that all workers have the same ticks."""
 
     seconds: int = attrs.field()
 
@@ -65,15 +65,15 @@ class Calendar:
     """The five fields of cron, by the wall clock of a time zone."""
 
     text: str
-    """As it was given, such as `@daily`."""
+    """The schedule as it was given, such as `@daily`."""
     fields: str
     zone: ZoneInfo
     _is_by_day: bool
-    """Its times are those of a day: neither minute nor hour begins with `*`."""
+    """Are its times of day fixed: does neither minute nor hour begin with `*`?"""
 
     def __init__(self, schedule: str, zone: str | ZoneInfo = "UTC") -> None:
-        """Raises `ValueError` for fields that cron does not know or that are never due, and for an
-        unknown zone; `TypeError` for what is no text."""
+        """Raises `ValueError` for invalid fields, fields that are never due, and an unknown zone;
+        `TypeError` if the schedule is not text."""
         fields = plain(schedule)
         try:
             next(CronSim(fields, datetime(2000, 1, 1)))
@@ -101,7 +101,8 @@ class Calendar:
                 yield tick
 
     def _first(self, wall: datetime) -> Tick:
-        """When the clock shows this time first or, if it skips it, when it goes on."""
+        """When the clock first shows this time, or the instant of the change if the clock skips
+        it."""
         tick = int(wall.replace(tzinfo=self.zone).timestamp())
         if _wall(tick + self._offset(tick)) == wall:
             return tick
@@ -137,7 +138,7 @@ class Calendar:
         return None
 
     def _offset(self, instant: Tick) -> int:
-        """What the zone's clocks are ahead of UTC, in seconds."""
+        """The offset of the zone's clocks from UTC, in seconds."""
         offset = datetime.fromtimestamp(instant, self.zone).utcoffset()
         assert offset is not None
         return int(offset.total_seconds())
@@ -162,7 +163,7 @@ def between(ticks: Ticks, since: Tick, until: Tick) -> Iterator[Tick]:
 
 
 def text(tick: Tick) -> str:
-    """The instant in UTC as in keys: `2026-11-22T01:30Z`, with seconds if there are any."""
+    """The instant in UTC, as in keys: `2026-11-22T01:30Z`, with seconds unless they are 0."""
     shown = datetime.fromtimestamp(tick, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return shown.replace(":00Z", "Z") if tick % 60 == 0 else shown
 
@@ -176,7 +177,7 @@ def _instant(wall: datetime) -> int:
 
 
 def zone_of(tz: object) -> ZoneInfo:
-    """The zone of this name; a `ZoneInfo` stands for itself. Raises `TypeError` and
+    """The time zone with this name; a `ZoneInfo` is returned unchanged. Raises `TypeError` and
     `ValueError`."""
     if isinstance(tz, ZoneInfo) and tz.key is not None:
         return tz

@@ -1,6 +1,7 @@
-"""What a worker does, as a pure machine: events with their time go in, effects come out.
+"""The engine of a worker, a pure state machine: events with their times are inputs, effects are
+outputs.
 
-It takes jobs, starts them, keeps their leases, and tells nodes how they ended. It opens no
-connection and reads no clock: a driver does, or the simulator. Only `engine` is imported from
-outside, and the records of `records`.
+It takes jobs, starts them, keeps their leases, and reports their outcomes to nodes. It opens no
+connections and reads no clock: a driver or the simulator does. Other modules import only `engine`
+and the records of `records`.
 """

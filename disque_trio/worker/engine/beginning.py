@@ -1,11 +1,10 @@
-"""Tells nodes which of the held jobs begin (BEGIN), so that the others pay nothing if this process
-dies (decision 103).
+"""Reports to nodes which of the held jobs have started (BEGIN). If this process dies, nodes count a
+delivery without an outcome only for these jobs (decision 103).
 
-Most jobs end before that matters, so BEGIN names those that still run after a moment. A job that
-kills its process at once is not counted so, but its node tells so to the worker that gets it next
-(decision 103). BEGIN for such a job, and for a suspect, is written before its handler starts; now
-and then also for another one, because a node may have forgotten.
-It goes on the connection on which no GETJOB waits.
+Most jobs end before that matters, so BEGIN names the jobs that still run after a moment. If a job
+kills its process immediately, it is not named; its node then marks it for the next worker. For such
+a job, and for a suspect, BEGIN is written before the handler starts; this also happens for a sample
+of all jobs, because a node may have lost the state. BEGIN is sent on the connection without GETJOB.
 """
 
 from collections.abc import Sequence
@@ -25,13 +24,13 @@ from disque_trio.worker.engine.records import (
 )
 
 LINGER: Final[Micros] = 20 * MILLI
-"""After so long BEGIN names what has begun and still runs."""
+"""BEGIN names a job if it still runs after this time."""
 SAMPLE: Final = 256
-"""One of so many jobs is named at once in any case."""
+"""One of this many jobs is named immediately."""
 
 
 def note(state: State, now: Micros, job: Job) -> None:
-    """A job begins that its node takes for held."""
+    """A job starts that its node regards as held."""
     job.is_unbegun = False
     state.begun_count += 1
     is_urgent = job.is_doubtful or not state.begun_count % SAMPLE
@@ -41,7 +40,8 @@ def note(state: State, now: Micros, job: Job) -> None:
 
 
 def send(state: State, now: Micros) -> None:
-    """Send BEGIN for those that have begun, if it is time. A node that rests is told later."""
+    """Send BEGIN for the jobs that have started, if it is time. A node that rests receives it
+    later."""
     if now < state.begin_at:
         return
     groups: dict[str, list[Job]] = {}
@@ -73,7 +73,7 @@ def _send(state: State, now: Micros, node: Node, jobs: Sequence[Job]) -> None:
 
 
 def on_lost_link(state: State, request: Request) -> None:
-    """Whether the node has heard is unknown: those that run are named again."""
+    """It is unknown whether the node received BEGIN: name the jobs that still run again."""
     again = [(0, job) for job in request.jobs if _runs(state, job)]
     if again:
         state.begun += again

@@ -1,7 +1,7 @@
-"""Connections to nodes, and from which node jobs are taken.
+"""Connections to nodes, and the choice of the node from which jobs are taken.
 
-The node from which jobs are taken, `State.home`, is the first in the order of preference that
-answers. A node that has failed rests, for longer each time.
+`State.home`, the node from which jobs are taken, is the first one in the order of preference that
+answers. A node that has failed rests, for longer after each failure.
 """
 
 from typing import Final
@@ -24,17 +24,18 @@ from disque_trio.worker.engine.records import (
 )
 
 PATIENCE: Final[Micros] = 5 * SECOND
-"""How long a node may take to answer, besides the time that it was asked to wait."""
+"""How long a node may take to answer, in addition to the requested waiting time."""
 HURRY: Final[Micros] = 500 * MILLI
-"""After so long without an answer to the greeting, the next node is tried as well."""
+"""If a node does not answer the greeting for this long, the next node is tried as well."""
 REST: Final[Micros] = 250 * MILLI
 LONGEST_REST: Final[Micros] = 30 * SECOND
 LONGEST_WITHOUT: Final[Micros] = 1 * SECOND
-"""The same while all others rest too: the worker has nothing else to do."""
+"""The longest rest while all other nodes rest too."""
 AGAIN: Final[Micros] = 20 * MILLI
-"""After so long CLIENT UNBLOCK is sent again, if it came before the GETJOB that it was to end."""
+"""The pause before CLIENT UNBLOCK is repeated, if it arrived before the GETJOB that it should
+end."""
 REFUSAL: Final[Micros] = 5 * SECOND
-"""After so long a node that gives no jobs is asked for some again."""
+"""The pause before a node that delivers no jobs is asked again."""
 
 
 def send(
@@ -47,8 +48,8 @@ def send(
     *,
     is_first: bool = False,
 ) -> Request:
-    """Send a request, which may take so much longer than others, or is to be written before
-    handlers start."""
+    """Send a request. It may take `wait` longer than other requests. With `is_first` it must be
+    written before handlers start."""
     verb, jobs = request
     patience = wait + PATIENCE
     sent = Request(verb, now, now + patience, patience, jobs)
@@ -58,7 +59,7 @@ def send(
 
 
 def control_of(state: State, now: Micros, node: Node) -> Link:
-    """The connection for all but GETJOB."""
+    """The node's connection for everything except GETJOB."""
     if node.control is None:
         node.control = _open(state, now, node, is_fetch=False)
     return node.control
@@ -75,7 +76,8 @@ def _open(state: State, now: Micros, node: Node, *, is_fetch: bool) -> Link:
 
 
 def choose_home(state: State, now: Micros) -> None:
-    """Take jobs from the first node that answers, and greet those before it that do not rest."""
+    """Take jobs from the first node that answers, and greet the nodes before it that do not
+    rest."""
     for name in state.order:
         node = state.nodes[name]
         if max(node.rests_until, node.refuses_until) > now:
@@ -86,7 +88,7 @@ def choose_home(state: State, now: Micros) -> None:
             state.home = name
             return
         if now - node.fetch.opened < HURRY:
-            # The last home serves on until then.
+            # Jobs are taken from the last home until then.
             return
     state.home = ""
 
@@ -96,7 +98,7 @@ def _is_greeted(link: Link) -> bool:
 
 
 def look_again_at(state: State, now: Micros) -> Micros:
-    """When another node may become home."""
+    """When another node may become the home."""
     found = []
     for name in state.order:
         if name == state.home:
@@ -111,7 +113,7 @@ def look_again_at(state: State, now: Micros) -> Micros:
 
 
 def rest(state: State, now: Micros, node: Node) -> None:
-    """It has not answered: ask others first."""
+    """The node has not answered: prefer other nodes for some time."""
     if node.rests_until <= now:
         others = any(each.rests_until <= now for each in state.nodes.values() if each is not node)
         most = LONGEST_REST if others else LONGEST_WITHOUT
@@ -122,19 +124,19 @@ def rest(state: State, now: Micros, node: Node) -> None:
 
 
 def refuse(state: State, now: Micros, node: Node) -> None:
-    """It gives no jobs now. What is in hand stays with it."""
+    """The node delivers no jobs now. Its jobs stay with it."""
     node.refuses_until = now + REFUSAL
     if state.home == node.name:
         state.home = ""
 
 
 def answered(node: Node) -> None:
-    """It serves."""
+    """The node serves requests."""
     node.failures, node.rests_until = 0, 0
 
 
 def drop(state: State, link: Link) -> None:
-    """The connection has ended, or is of no use."""
+    """Forget a connection that has ended or is not needed."""
     node = state.nodes[link.node]
     state.links.pop(link.number, None)
     if node.fetch is link:
@@ -147,15 +149,15 @@ def drop(state: State, link: Link) -> None:
 
 
 def close(state: State, link: Link) -> None:
-    """End a connection."""
+    """Close a connection."""
     drop(state, link)
     state.out.closes.append(link.number)
 
 
 def wake(state: State, now: Micros, *, has_to_end: bool) -> None:
-    """End GETJOBs at nodes from which no more jobs are wanted, where that is possible without the
-    loss of a job; elsewhere their time runs out. Then the connection is not needed, unless jobs
-    are tied to it. The one that waits at home ends if it `has_to_end`."""
+    """Interrupt GETJOBs at nodes from which no more jobs are wanted, if that is possible without
+    losing a job; otherwise they time out. Then close the connection, unless jobs are tied to it.
+    The GETJOB at the home node is interrupted only if it `has_to_end`."""
     for link in list(state.links.values()):
         if link.wake_at <= now:
             link.wake_at = 0
@@ -169,7 +171,7 @@ def wake(state: State, now: Micros, *, has_to_end: bool) -> None:
 
 
 def _is_useless(state: State, link: Link) -> bool:
-    """Are no more jobs wanted from it, and none tied to it?"""
+    """Are no more jobs wanted from this connection, and none tied to it?"""
     if state.phase is Phase.RUNNING:
         names = state.order
         if not state.home or link.node in names[: names.index(state.home)]:
@@ -178,7 +180,7 @@ def _is_useless(state: State, link: Link) -> bool:
 
 
 def on_woken(now: Micros, node: Node, reply: Reply) -> None:
-    """What CLIENT UNBLOCK has done."""
+    """The reply to CLIENT UNBLOCK."""
     link = node.fetch
     if link is not None and link.wake_at == NEVER and reply == 0:
         link.wake_at = now + AGAIN
@@ -195,18 +197,18 @@ def _wake(state: State, now: Micros, link: Link) -> None:
 
 
 def candidates(state: State, job: Job) -> list[str]:
-    """Whom to tell about a job: the node that has delivered it, the one at which it was added, and
-    the others."""
+    """The nodes that accept reports on a job, in order: the node that delivered it, the one at
+    which it was added, and the others."""
     origin = state.origins.get(job.id[2:10])
     first = [job.node] if origin is None else [job.node, origin]
     return list(dict.fromkeys([*first, *state.order]))
 
 
 def whom(state: State, now: Micros, job: Job) -> Node:
-    """The next of them; one that rests only if all do. With a snooze only those that know such or
-    may know them, if there are any: another node would count a failure, or not wait."""
+    """The next candidate; a resting node only if all rest. For a snooze, prefer nodes that support
+    or may support it: another node would count a failure, or not wait."""
     first, is_snooze = state.nodes[job.node], words.is_snooze(job.outcome)
-    if not job.tries and first.rests_until <= now and not is_snooze:  # as nearly always
+    if not job.tries and first.rests_until <= now and not is_snooze:  # the usual case
         return first
     names = candidates(state, job)
     if is_snooze:

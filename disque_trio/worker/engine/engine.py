@@ -1,7 +1,7 @@
 """The engine of a worker: its inputs, its deadline, its effects.
 
 A driver calls an input for each event, then takes the effects and carries them out in the order of
-`records.Outbox`. It calls `tick` when the deadline has come. Times never go back.
+`records.Outbox`. It calls `tick` at the deadline. Times never decrease.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ from disque_trio.worker.engine.records import (
 
 
 class Engine:
-    """One worker."""
+    """The engine of one worker."""
 
     def __init__(self, settings: Settings, now: Micros) -> None:
         queues = {queue.name: queue for queue in settings.queues}
@@ -60,12 +60,12 @@ class Engine:
     # Inputs.
 
     def tick(self, now: Micros) -> None:
-        """The deadline has come. The first call begins."""
+        """The deadline is reached. The first call starts the engine."""
         self._advance(now)
         self._go_on(now)
 
     def answered(self, now: Micros, link: int, *replies: Reply) -> None:
-        """The next replies on a connection."""
+        """Replies have arrived on a connection."""
         self._advance(now)
         for reply in replies:
             known = self.state.links.get(link)
@@ -88,7 +88,7 @@ class Engine:
         self._go_on(now)
 
     def finished(self, now: Micros, id: bytes, outcome: Outcome | None) -> None:
-        """A handler has ended. None: it was cancelled and has nothing to say."""
+        """A handler has ended; `outcome` is None if it was cancelled and has none."""
         self.finished_all(now, [(id, outcome)])
 
     def finished_all(self, now: Micros, ends: Sequence[tuple[bytes, Outcome | None]]) -> None:
@@ -102,7 +102,7 @@ class Engine:
         self._go_on(now)
 
     def stuck(self, now: Micros, id: bytes) -> None:
-        """A handler does not end though it was cancelled: another job may run in its place."""
+        """A handler does not end although it was cancelled: another job may run in its place."""
         self._advance(now)
         job = self.state.jobs.get(id)
         if job is not None and job.stage is RUNNING and not job.is_stuck:
@@ -111,14 +111,14 @@ class Engine:
         self._go_on(now)
 
     def limit(self, now: Micros, id: bytes, duration: Micros) -> None:
-        """A job that has begun may run for so long, from now on."""
+        """Limit a running job to this duration from now on."""
         job = self.state.jobs.get(id)
         if job is not None and job.stage is RUNNING:
             job.limit_at = min(now + duration, NEVER)
             leases.watch(self.state, job)
 
     def know(self, now: Micros, names: Sequence[str]) -> None:
-        """The nodes that there are, in order of preference."""
+        """Set the nodes of the cluster, in order of preference."""
         state = self.state
         state.order = list(names)
         for name in names:
@@ -143,8 +143,8 @@ class Engine:
         self._go_on(now)
 
     def stop(self, now: Micros) -> None:
-        """Take no more jobs, and end when those that run have ended; the second time, cancel
-        them."""
+        """Stop gracefully: take no more jobs, and end when the running ones have ended. The second
+        call cancels them."""
         state = self.state
         self._advance(now)
         if state.phase in (Phase.RUNNING, Phase.QUIET):
@@ -156,7 +156,7 @@ class Engine:
     # Outputs.
 
     def deadline(self) -> Micros:
-        """When to tick; NEVER once it has stopped."""
+        """When to call `tick`; NEVER if the engine has stopped."""
         state = self.state
         if state.phase is Phase.STOPPED:
             return NEVER
@@ -179,13 +179,13 @@ class Engine:
 
     @property
     def is_stopped(self) -> bool:
-        """Is it over? Handlers that still run have lost their jobs."""
+        """Has the engine stopped? Handlers that still run have lost their jobs."""
         return self.state.phase is Phase.STOPPED
 
     # A turn.
 
     def _advance(self, now: Micros) -> None:
-        """What time has brought."""
+        """Process what is due at this time."""
         state = self.state
         if state.phase is Phase.STOPPED:
             return
@@ -221,11 +221,11 @@ class Engine:
                 leases.cancel(state, job, Reason.SHUTDOWN)
 
     def _go_on(self, now: Micros) -> None:
-        """What can be done now."""
+        """Do what is possible now."""
         state = self.state
         if state.phase is Phase.STOPPED:
             return
-        self._look_at_due(now)  # what has just come may be late
+        self._look_at_due(now)  # replies that have just arrived may be late
         if state.phase is Phase.RUNNING:
             connecting.choose_home(state, now)
         elif state.phase is not Phase.QUIET:
@@ -270,13 +270,13 @@ class Engine:
             case Verb.REPORT | Verb.MIGRATE:
                 outcomes.on_answer(state, now, node, request, reply)
             case Verb.BEGIN:
-                pass  # whether a job is still this worker's is told by WORKING
+                pass  # WORKING reports whether the job still belongs to this worker
             case Verb.WAKE:
                 connecting.on_woken(now, node, reply)
 
     def _on_features(self, now: Micros, link: Link, node: Node, reply: Reply) -> None:
         if words.code(reply):
-            # It is loading, or wants another password.
+            # The node is loading, or requires another password.
             self.state.out.closes.append(link.number)
             self._on_lost(now, link)
             return

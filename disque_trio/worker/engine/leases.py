@@ -1,9 +1,9 @@
-"""Leases of the jobs in hand: they are renewed until a node knows that the job is done, or may know
-that it is given back; and what has lost its lease is given up.
+"""Leases of the jobs in hand. They are renewed until a node has the acknowledgement, or may have
+the job back. Jobs that have lost their lease are given up.
 
-A lease counts from the reading of the reply that gave it; after a pause, from the last turn before,
-because the reply may have waited since then. When it ends, the job may be with another worker. From
-then on the only thing that may be said of it is that it is done.
+A lease counts from the time at which the reply with it was read. After a pause of the process it
+counts from the last turn before the pause, because the reply may have waited since then. After the
+lease ends, another worker may have the job; then only an acknowledgement may be sent.
 """
 
 from collections.abc import Sequence
@@ -33,31 +33,31 @@ from disque_trio.worker.engine.records import (
 )
 
 STALL: Final[Micros] = 500 * MILLI
-"""If the last turn was longer ago, this process may have been stopped in between."""
+"""If the last turn was longer ago, the process may have been suspended in between."""
 LONGEST_GAP: Final[Micros] = 250 * MILLI
 """The longest time between two turns while a reply with jobs may arrive."""
 RENEWALS: Final = 3
-"""How often a lease is renewed before it would end, so that some renewals may be lost."""
+"""The number of renewals within one lease, so that some may be lost."""
 MARGIN: Final[Micros] = 300 * MILLI
-"""With less of its lease left a job does not begin."""
+"""A job does not start with less than this left of its lease."""
 SOON: Final[Micros] = 20 * MILLI
 """The shortest time between two renewals of a job."""
 BATCH: Final = 256
-"""Jobs of one command at most."""
+"""The maximum number of jobs in one command."""
 SPARE: Final = 1_024
-"""Timers of jobs that have ended are cleared away when there are so many."""
+"""Timers of ended jobs are removed when there are more than this."""
 _ENDS: Final = {b"LOST": Reason.LOST, b"ACKED": Reason.ACKED, b"DEAD": Reason.DEAD}
 
 
 def base(state: State, now: Micros) -> Micros:
-    """Since when what has been read now may have been there: all that is read in the first moments
-    after a long pause."""
+    """The earliest time at which data that is read now may have arrived, which is earlier for the
+    first moments after a long pause."""
     return state.paused_at if now <= state.doubted_until else now
 
 
 def note_pause(state: State, now: Micros) -> None:
-    """If this process was silent for long, replies may lie there unread: no node counts as silent
-    before they are read."""
+    """If this process was suspended, unread replies may be waiting: no node counts as unresponsive
+    until they are read."""
     if now - state.last_turn > STALL:
         state.paused_at, state.doubted_until = state.last_turn, now + LONGEST_GAP
         for link in state.links.values():
@@ -66,7 +66,7 @@ def note_pause(state: State, now: Micros) -> None:
 
 
 def watch(state: State, job: Job) -> None:
-    """Look at it when it is due."""
+    """Set the timer of a job."""
     if job.due < job.armed:
         state.timers.watch(job)
         if state.timers.count > 2 * len(state.jobs) + SPARE:
@@ -74,7 +74,7 @@ def watch(state: State, job: Job) -> None:
 
 
 def has_margin(job: Job, now: Micros) -> bool:
-    """Is enough of its lease left to begin?"""
+    """Is enough of the job's lease left to start it?"""
     return job.end - now >= min(job.lease // 5, MARGIN)
 
 
@@ -82,11 +82,11 @@ def has_margin(job: Job, now: Micros) -> bool:
 
 
 def renew(state: State, now: Micros, jobs: Sequence[Job]) -> None:
-    """Ask for more time for these, in one request to each node if it takes many."""
+    """Renew the leases of these jobs, in one request per node if the node supports it."""
     groups: dict[tuple[str, int], list[Job]] = {}
     for job in jobs:
         if job.is_asked:
-            # No answer to the last one: another holder may still be reached.
+            # The last request was not answered: another holder may be reachable.
             job.tries, job.is_asked = job.tries + 1, False
         way, not_before = _way(state, now, job)
         job.renew_at = max(now + job.lease // RENEWALS, now + SOON)
@@ -105,8 +105,9 @@ def renew(state: State, now: Micros, jobs: Sequence[Job]) -> None:
 
 
 def _way(state: State, now: Micros, job: Job) -> tuple[tuple[str, int], Micros]:
-    """The node, and the connection to which the job is tied, while that answers, so that it stays
-    tied; and until when the node rests, or has to be greeted: it may want tokens."""
+    """The node, and the connection to which the job is tied, while it works, so that the job
+    remains tied. Also the time until which the node rests or must be greeted, because it may
+    require tokens."""
     if job.link in state.links and not job.tries:
         return (job.node, job.link), 0
     node = connecting.whom(state, now, job)
@@ -123,7 +124,7 @@ def _ask(state: State, now: Micros, link: Link, jobs: Sequence[Job]) -> None:
 
 
 def on_answer(state: State, now: Micros, request: Request, reply: Reply) -> None:
-    """What a node says to WORKING."""
+    """The reply of a node to WORKING."""
     many = len(request.jobs) > 1 and isinstance(reply, list)
     replies = reply if many and isinstance(reply, list) else [reply] * len(request.jobs)
     again = [
@@ -136,7 +137,7 @@ def on_answer(state: State, now: Micros, request: Request, reply: Reply) -> None
 
 
 def _hear(state: State, sent: Micros, job: Job, reply: Reply) -> bool:
-    """Is it settled whether the job may be kept? If not, another node is asked at once."""
+    """Process a reply for one job. Returns False if another node must be asked immediately."""
     job.is_asked = False
     if job.lost is not None or job.is_given_back:
         return True
@@ -158,7 +159,7 @@ def _hear(state: State, sent: Micros, job: Job, reply: Reply) -> bool:
 
 
 def extend(state: State, job: Job, since: Micros, lease: Micros) -> None:
-    """The lease has begun anew."""
+    """The lease was renewed."""
     job.lease, job.knows_lease = lease, True
     job.end = max(job.end, since + lease)
     job.renew_at = since + lease // RENEWALS
@@ -166,7 +167,7 @@ def extend(state: State, job: Job, since: Micros, lease: Micros) -> None:
 
 
 def _let_run(job: Job) -> None:
-    """A node of the original gives no more time, and has never told how long the lease is."""
+    """A node of the original no longer renews the lease, and never reported its length."""
     if job.stage is RUNNING:
         job.lost, job.end = Reason.LEASE_OVER, NEVER
 
@@ -175,7 +176,8 @@ def _let_run(job: Job) -> None:
 
 
 def lose(state: State, job: Job, why: Reason) -> None:
-    """It is not this worker's any more. A handler that ends well all the same may say so."""
+    """The job no longer belongs to this worker. If its handler still succeeds, an acknowledgement
+    is sent."""
     job.end = job.renew_at = NEVER
     if job.stage is RUNNING:
         job.lost = job.lost or why
@@ -187,14 +189,14 @@ def lose(state: State, job: Job, why: Reason) -> None:
 
 
 def cancel(state: State, job: Job, why: Reason) -> None:
-    """End its handler, unless that has been said."""
+    """Cancel the handler, unless it was cancelled before."""
     if job.cancelled is None:
         job.cancelled = why
         state.out.cancels.append(Cancel(job.id, why))
 
 
 def leave_slot(state: State, job: Job) -> None:
-    """Its handler has ended."""
+    """The handler has ended."""
     state.running[job.queue] -= 1
     if job.is_stuck:
         job.is_stuck = False
@@ -202,7 +204,7 @@ def leave_slot(state: State, job: Job) -> None:
 
 
 def forget(state: State, job: Job, why: Reason | None = None) -> None:
-    """It is not in hand any more; with a reason, it has not begun, or its outcome is not known."""
+    """Remove a job. With a reason, it never started, or its outcome is unknown."""
     if job.stage is RUNNING:
         state.in_hand[job.queue] -= 1
         leave_slot(state, job)
@@ -217,7 +219,7 @@ def forget(state: State, job: Job, why: Reason | None = None) -> None:
 
 
 def on_due(state: State, now: Micros, jobs: Sequence[Job]) -> list[Job]:
-    """Times have come. Returns the jobs whose delay is over."""
+    """Process jobs that are due. Returns the jobs whose delay has ended."""
     renewed, over = [], []
     for job in jobs:
         if job.end <= now:
@@ -235,7 +237,7 @@ def on_due(state: State, now: Micros, jobs: Sequence[Job]) -> list[Job]:
 
 
 def on_lost_link(state: State, now: Micros, request: Request) -> None:
-    """There will be no answer to WORKING."""
+    """WORKING will not be answered."""
     left = [job for job in request.jobs if state.jobs.get(job.id) is job]
     for job in left:
         job.is_asked = False
@@ -245,7 +247,8 @@ def on_lost_link(state: State, now: Micros, request: Request) -> None:
 
 
 def untie(state: State, now: Micros, link: Link) -> None:
-    """The jobs that are tied to it are given back soon, unless a renewal comes first."""
+    """The node soon returns the jobs that are tied to this connection, unless their leases are
+    renewed first."""
     for job in state.jobs.values():
         if job.link == link.number:
             job.link = 0

@@ -1,12 +1,12 @@
-"""In which order queues are asked, and in which order their jobs begin (decision 101).
+"""The order in which queues are asked, and in which their jobs start (decision 101).
 
-Strict: in the order of the settings. Queues are asked one after the other, without waiting, until
-one has more jobs than were asked for; a lower one is asked only when all before it were empty. So
-no job of a lower queue is taken, and none that is held begins, while a higher one may have jobs at
-this node.
+Strict: in the order of the settings. Queues are asked one after another, without waiting, until one
+has more jobs than requested; a lower queue is asked only when all before it were empty. So no job
+of a lower queue is taken, and no held one starts, while a higher queue may have jobs at this node.
 
-By shares: a queue begins `weight` jobs in its turn. GETJOB takes a job of each name in turn, so a
-queue is named as often as its weight, and each GETJOB goes on where the last one has ended.
+By shares: a queue starts `weight` jobs in its turn. GETJOB takes one job of each named queue in
+turn, so a queue is named as often as its weight, and each GETJOB continues where the last one
+ended.
 """
 
 from collections import deque
@@ -21,13 +21,13 @@ def is_strict(state: State) -> bool:
 
 
 def is_at_limit(state: State, queue: Queue, more: int = 0) -> bool:
-    """May no more of its jobs run now, if so many more begin?"""
+    """Has the queue reached its concurrency, if `more` jobs start?"""
     running = state.running[queue.name] - state.stuck[queue.name] + more
     return bool(queue.concurrency) and running >= queue.concurrency
 
 
 def first_full(state: State) -> Queue | None:
-    """The first queue that may have more jobs at the node, and whose jobs may run."""
+    """The first queue that may have more jobs at the node and may run them."""
     for queue in state.queues.values():
         if state.may_have[queue.name] and not is_at_limit(state, queue):
             return queue
@@ -41,17 +41,17 @@ def above(state: State, name: bytes) -> list[Queue]:
 
 
 def held(state: State, queue: Queue) -> int:
-    """How many of its jobs have not begun."""
+    """The number of its jobs that have not started."""
     return state.in_hand[queue.name] - state.running[queue.name]
 
 
 def lowest_held(state: State) -> Queue | None:
-    """The last queue of which jobs are held."""
+    """The last queue with held jobs."""
     return next((each for each in reversed(state.queues.values()) if held(state, each)), None)
 
 
 def names(state: State, queues: Sequence[Queue]) -> list[bytes]:
-    """What GETJOB names, in this order."""
+    """The names for GETJOB, in order."""
     if state.settings.is_strict or len(queues) == 1:
         return [queue.name for queue in queues]
     found = [queue.name for queue in queues for _ in range(queue.weight)]
@@ -60,8 +60,8 @@ def names(state: State, queues: Sequence[Queue]) -> list[bytes]:
 
 
 def learn(state: State, request: Request, jobs: Sequence[Job]) -> None:
-    """What a reply to GETJOB tells about queues: those that were asked are empty if fewer jobs came
-    than were asked for, or if a job of a later one came."""
+    """Update `State.may_have` from a reply to GETJOB: the requested queues are empty if fewer jobs
+    arrived than requested, or if a job of a later queue arrived."""
     state.turn += len(jobs)
     if len(jobs) < request.count:
         state.may_have.update(dict.fromkeys(request.names, False))
@@ -74,8 +74,8 @@ def learn(state: State, request: Request, jobs: Sequence[Job]) -> None:
 
 
 def arranged(state: State, jobs: Iterable[Job]) -> Iterator[Job]:
-    """Held jobs in the order in which they are to begin. Whoever takes one of another queue than
-    the last one does so because that cannot begin."""
+    """Held jobs in the order in which they start. If the caller takes a job of another queue than
+    the last one, the last one could not start."""
     if len(state.queues) == 1:
         yield from jobs
         return
@@ -91,7 +91,7 @@ def arranged(state: State, jobs: Iterable[Job]) -> Iterator[Job]:
 
 
 def _next(state: State, among: Sequence[bytes]) -> bytes:
-    """Whose turn it is: each gains its weight, and the one that is chosen pays the sum."""
+    """The queue whose turn it is: each queue gains its weight, and the chosen one pays the sum."""
     for name in among:
         state.credits[name] += state.queues[name].weight
     chosen = max(among, key=lambda name: state.credits[name])

@@ -1,7 +1,7 @@
-"""How many jobs of a queue may be held that have not begun.
+"""How many jobs of a queue may be held before they start.
 
-With `Settings.prefetch_window` that is a matter of time: so many as end within the window, at the
-pace of the last second (decision 84). Slow jobs are not held, and nobody has to choose a number.
+With `Settings.prefetch_window` this depends on time: as many jobs as end within the window at the
+rate of the last second (decision 84). Slow jobs are not held, and no number has to be chosen.
 """
 
 from typing import Final
@@ -9,22 +9,22 @@ from typing import Final
 from disque_trio.worker.engine.records import SECOND, Job, Micros, Pace, Queue, State
 
 SPAN: Final[Micros] = 1 * SECOND
-"""A pace is counted over so long."""
+"""The period over which a rate is counted."""
 MOST_BYTES: Final = 8 << 20
-"""Of the bodies of jobs that are held, about."""
+"""The approximate maximum size of the bodies of held jobs."""
 SHARE: Final = 4
-"""A job is held for this part of its lease at most."""
+"""A job is held for at most this fraction of its lease."""
 
 
 def ended(state: State, now: Micros, queue: bytes) -> None:
-    """A handler has ended."""
+    """A handler of the queue has ended."""
     pace = state.paces[queue]
     _go_on(pace, now)
     pace.count += 1
 
 
 def came(state: State, job: Job) -> None:
-    """A job has come: what may be expected of the next ones."""
+    """Record the properties of a job that has arrived."""
     pace = state.paces[job.queue]
     pace.has_once = pace.has_once or job.is_once
     pace.lease = job.lease
@@ -32,7 +32,7 @@ def came(state: State, job: Job) -> None:
 
 
 def prefetch(state: State, now: Micros, queue: Queue) -> int:
-    """How many more of its jobs may be held than may run."""
+    """How many jobs of the queue may be held in addition to those that may run."""
     window = state.settings.prefetch_window
     if not window:
         return queue.prefetch

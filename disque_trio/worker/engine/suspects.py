@@ -1,10 +1,11 @@
-"""Suspects: jobs whose last delivery brought no answer, so they may have ended their worker.
+"""Suspects: jobs whose last delivery ended without an outcome, so they may have killed their
+worker.
 
-A suspect begins alone in its worker, so that nobody else pays if it ends the process again
-(decision 100). Before it begins, the jobs that run have ended, and a node has confirmed that the
-jobs that have not begun are given back. While it is on trial the worker takes no other jobs. The
-trial of a first suspicion is short, because most suspects are innocent: they ran beside the job
-that ended their worker. After a second one the trial lasts until the job has ended.
+A suspect starts alone in its worker, so that no other job is affected if it kills the process again
+(decision 100). Before it starts, the running jobs have ended, and a node has confirmed the release
+of held jobs. During the trial the worker takes no other jobs. The first trial of a job is short,
+because most suspects are innocent: they ran beside the job that killed their worker. A later trial
+lasts until the job has ended.
 """
 
 from collections.abc import Iterable
@@ -26,29 +27,29 @@ from disque_trio.worker.engine.records import (
 )
 
 ALONE_FROM: Final = 2
-"""From so many deliveries without an answer on, a job runs alone until it has ended. Others can
-cause so many at most."""
+"""From this number of deliveries without an outcome, a job runs alone until it has ended. Other
+jobs can cause at most this many."""
 TRIAL: Final[Micros] = 1 * SECOND
-"""How long a job with fewer is alone."""
+"""How long a job with fewer such deliveries runs alone."""
 PATIENCE: Final[Micros] = 30 * SECOND
-"""After so long a suspect begins beside jobs that run on."""
+"""After this time a suspect starts beside running jobs."""
 MOST: Final = 16
-"""Jobs on trial together at most. One at first, and twice as many after each trial that has
-passed: a machine that has lost power leaves hundreds of innocent suspects."""
+"""The maximum number of jobs on trial together. It starts at one and doubles after each trial
+without a crash: a power failure leaves hundreds of innocent suspects."""
 
 
 def is_suspect(job: Job) -> bool:
-    """Has its last delivery brought no answer?"""
+    """Did its last delivery end without an outcome?"""
     return job.additional_deliveries > 0 and not job.is_once
 
 
 def is_strict(job: Job) -> bool:
-    """Must it be alone until it has ended?"""
+    """Must it run alone until it has ended?"""
     return job.additional_deliveries >= ALONE_FROM
 
 
 def proven(additional_deliveries: int) -> int:
-    """How often a job has brought no answer while it was alone in its worker until it ended."""
+    """How often a job ended without an outcome while it ran alone until its end."""
     return max(additional_deliveries - ALONE_FROM, 0)
 
 
@@ -58,7 +59,7 @@ def is_on(state: State) -> bool:
 
 
 def deadline(state: State) -> Micros:
-    """When a trial has passed, or waiting is over."""
+    """When a trial has passed, or the wait for it ends."""
     trial = state.trial
     due = trial.ends_at if trial.running else NEVER
     if trial.waiting and trial.since + PATIENCE > state.last_turn:
@@ -67,7 +68,8 @@ def deadline(state: State) -> Micros:
 
 
 def look(state: State, now: Micros) -> None:
-    """End trials that have passed, choose who is next, and give back what would wait for them."""
+    """End trials that have passed, choose the next suspects, and release jobs that would wait for
+    them."""
     trial = state.trial
     if trial.running:
         left = [job for job in trial.running if _runs(state, job)]
@@ -101,7 +103,7 @@ def _next(state: State) -> list[Job]:
 
 
 def ready(state: State, now: Micros) -> Iterable[Job]:
-    """Which jobs may begin now. Jobs with RETRY 0 begin before a suspect, because they would be
+    """The jobs that may start now. Jobs with RETRY 0 start before a suspect, because they would be
     lost with the process."""
     trial = state.trial
     if not is_on(state):
@@ -113,8 +115,8 @@ def ready(state: State, now: Micros) -> Iterable[Job]:
 
 
 def _is_alone(state: State, now: Micros) -> bool:
-    """Would those that wait be alone? Those that have passed a trial may run beside others for
-    which a short trial will do."""
+    """Would the waiting suspects be alone? Jobs that have passed a trial may run beside others for
+    which a short trial suffices."""
     trial = state.trial
     if now - trial.since >= PATIENCE:
         return True
@@ -131,7 +133,7 @@ def _is_alone(state: State, now: Micros) -> bool:
 
 
 def began(state: State, now: Micros, job: Job) -> None:
-    """A job has begun."""
+    """A job has started."""
     trial = state.trial
     if job in trial.waiting:
         trial.waiting.remove(job)
@@ -141,7 +143,7 @@ def began(state: State, now: Micros, job: Job) -> None:
 
 
 def came(state: State, jobs: list[Job]) -> None:
-    """GETJOB has brought these. While suspects come, no more are taken than go on trial."""
+    """Jobs have arrived. While suspects arrive, no more jobs are taken than go on trial."""
     if any(map(is_suspect, jobs)):
         state.trial.have_come = True
     elif state.trial.is_expecting:
@@ -149,5 +151,5 @@ def came(state: State, jobs: list[Job]) -> None:
 
 
 def most(state: State, count: int) -> int:
-    """How many jobs to ask for, where there would be room for `count`."""
+    """The number of jobs to request, if there is room for `count`."""
     return min(count, state.trial.most) if state.trial.is_expecting else count

@@ -1,7 +1,8 @@
-"""When jobs need attention.
+"""Timers of jobs.
 
-Most jobs end before any of their times comes, and the jobs of one reply have similar times. So jobs
-share timers, which fire too early. Only for a job that is still there then, the exact time counts.
+Most jobs end before any of their times is reached, and the jobs of one reply have similar times. So
+jobs share timers that fire too early; the exact time is computed only for jobs that still exist
+then.
 """
 
 import heapq
@@ -12,11 +13,11 @@ import attrs
 
 NEVER: Final = 1 << 61
 GRAIN: Final = 1 << 17
-"""Timers that are shared fire at multiples of this: so much too early at most. Microseconds."""
+"""Shared timers fire at multiples of this, so they are early by at most this, in microseconds."""
 
 
 class Watched(Protocol):
-    """What has a timer."""
+    """An item with a timer."""
 
     armed: int
     """When its timer fires, at `due` or before; NEVER for no timer."""
@@ -32,16 +33,16 @@ Item = TypeVar("Item", bound=Watched)
 
 @attrs.define(eq=False)
 class Timers(Generic[Item]):
-    """Timers by time. An item whose `armed` is another time than that of a timer has left it."""
+    """Timers by time. An item has left a timer if its `armed` differs from the timer's time."""
 
     count: int = 0
-    """How many items timers have, those included that have left."""
+    """The number of items in timers, including those that have left."""
     _items: dict[int, deque[Item]] = attrs.Factory(dict)
     _times: list[int] = attrs.Factory(list)
     """A heap."""
 
     def watch(self, item: Item) -> None:
-        """See that a timer fires when it is due, or before."""
+        """Ensure that a timer fires when the item is due, or before."""
         due = item.due
         if due < item.armed:
             self._arm(item, due - due % GRAIN)
@@ -69,7 +70,7 @@ class Timers(Generic[Item]):
         return NEVER
 
     def take(self, now: int) -> list[Item]:
-        """Those that are due. Each is to be watched again."""
+        """The items that are due. Watch each of them again."""
         found: list[Item] = []
         while self._times and self._times[0] <= now:
             time = heapq.heappop(self._times)
@@ -86,7 +87,7 @@ class Timers(Generic[Item]):
         return found
 
     def clear(self) -> None:
-        """Forget the items that have left."""
+        """Remove the items that have left."""
         for time, items in list(self._items.items()):
             left = deque(item for item in items if item.armed == time)
             self.count += len(left) - len(items)

@@ -1,4 +1,4 @@
-"""Where functions of jobs run, if not in the event loop: in threads, or in processes of their own.
+"""Executors run functions of jobs outside of the event loop: in threads, or in processes.
 
-They take a function, its arguments and the run (`protocol.Run`), and know nothing of tasks.
+They receive a function, its arguments and the run (`protocol.Run`), and are independent of tasks.
 """

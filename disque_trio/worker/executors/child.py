@@ -1,7 +1,8 @@
-"""A process of a worker: `python -m disque_trio.worker.executors.child FD` runs what it is told
-on that socket, one function at a time, until the worker hangs up.
+"""A process of a worker: `python -m disque_trio.worker.executors.child FD` runs the orders that it
+receives on that socket, one function at a time, until the worker closes it.
 
-What a function raises is an answer, also `SystemExit`: only SIGTERM ends the process.
+Every exception of a function is sent as an answer, including `SystemExit`; only SIGTERM ends the
+process.
 """
 
 import os
@@ -18,16 +19,16 @@ from disque_trio.worker.executors.forks import end_fork
 from disque_trio.worker.executors.frames import LENGTH, Order, Result, answer, found
 
 GRACE_S: Final = 2.0
-"""How long a function may take to end when the worker is gone."""
+"""How long a function may take to end after the worker has gone."""
 
 
 def main() -> None:
-    """Run orders."""
+    """Run orders until the worker closes the socket."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)  # they are for the worker
     signal.signal(signal.SIGTERM, _leave)
     parent = socket.socket(fileno=int(sys.argv[1]))
-    parent.set_inheritable(False)  # what functions start is not to hold it open
+    parent.set_inheritable(False)  # processes that functions start must not keep it open
     orders: SimpleQueue[Order | BaseException] = SimpleQueue()
     threading.Thread(target=_read, args=[parent, orders], daemon=True).start()
     process = os.getpid()
@@ -42,11 +43,12 @@ def main() -> None:
 
 _TERMINATED: Final = 128 + signal.SIGTERM
 _leaving: Final[list[int]] = []
-"""The signal that ends the process, once it has come."""
+"""The signal that ends the process, once it was received."""
 
 
 def _leave(number: int, _: object) -> None:
-    # Once: the worker sends SIGTERM and hangs up, and the second one would end what tidies up.
+    # Only once: the worker sends SIGTERM and closes the socket, and a second signal would interrupt
+    # the cleanup.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _leaving.append(number)
     sys.exit(_TERMINATED)
@@ -62,13 +64,13 @@ def _outcome(order: Order | BaseException) -> Result | BaseException:
 
 
 def _read(parent: socket.socket, orders: "SimpleQueue[Order | BaseException]") -> None:
-    """Read orders while functions run, so that the end of the worker is noticed."""
+    """Read orders while functions run, so that the end of the worker is detected."""
     while (head := _exactly(parent, LENGTH)) and (
         data := _exactly(parent, int.from_bytes(head, "big"))
     ):
         try:
             orders.put(pickle.loads(data))
-        except BaseException as error:  # a class of an argument that is not there, for example
+        except BaseException as error:  # for example, the class of an argument is missing
             orders.put(error)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_S)

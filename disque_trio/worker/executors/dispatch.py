@@ -1,4 +1,4 @@
-"""Which executor runs a task: the event loop, a thread, or a process."""
+"""Selects the executor of a task: the event loop, a thread, or a process."""
 
 import asyncio
 import concurrent.futures
@@ -30,11 +30,12 @@ _UNRUN: Final[dict[type, str]] = {
     asyncio.Task: "a task that runs",
     concurrent.futures.Future: "a future",
 }
-"""What a function may return in place of doing its work, by its exact type."""
+"""Return values that show that a function has not done its work, by exact type."""
 
 
 class UnrunError(DisqueError):
-    """A function has returned a coroutine, a generator or a future, which nobody runs or awaits."""
+    """A function has returned a coroutine, a generator or a future, which nothing runs or
+    awaits."""
 
 
 class Executor(Protocol):
@@ -43,7 +44,7 @@ class Executor(Protocol):
     async def run(
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], run: Run, /
     ) -> object:
-        """The result of the function. Raises what it raises."""
+        """Run the function and return its result. Raises its errors."""
         ...
 
 
@@ -53,13 +54,13 @@ class LoopExecutor:
     async def run(
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], _: Run, /
     ) -> object:
-        """The result of the function."""
+        """Run the function and return its result."""
         result: object = fn(*args, **kwargs)
         return result
 
 
 def of_app(declared: Mapping[str, "int | Executor"]) -> dict[str, Executor]:
-    """Those that an app has in addition: a number is that of threads."""
+    """The executors of an app; a number is a number of threads."""
     return {
         name: ThreadExecutor(each) if isinstance(each, int) else each
         for name, each in declared.items()
@@ -67,7 +68,7 @@ def of_app(declared: Mapping[str, "int | Executor"]) -> dict[str, Executor]:
 
 
 def executors(threads: int, processes: int) -> dict[str, Executor]:
-    """All that there are, by name."""
+    """The built-in executors, by name."""
     return {
         "loop": LoopExecutor(),
         "thread": ThreadExecutor(threads),
@@ -76,7 +77,7 @@ def executors(threads: int, processes: int) -> dict[str, Executor]:
 
 
 def inline() -> dict[str, Executor]:
-    """Every executor is the event loop."""
+    """Built-in executors that all run functions in the event loop."""
     return dict.fromkeys(("loop", "thread", "process"), LoopExecutor())
 
 
@@ -87,8 +88,8 @@ def body_of(
     *,
     is_within: bool = False,
 ) -> Body:
-    """What runs the function of a task, within its time limit; is something else around it, too?
-    Raises `ValueError` for an executor that cannot."""
+    """The function that runs a task, with its time limit. `is_within` is true if middleware wraps
+    it. Raises `ValueError` for an executor that cannot run it."""
     body = _body_of(definition, fn, executors)
     is_in_loop = iscoroutinefunction(fn) or definition.executor == "loop"
     if is_in_loop and (is_within or definition.timeout is not None):
@@ -126,8 +127,8 @@ def _body_of(
 
 
 def _unrun(result: Any) -> Any:
-    """A function has returned what nobody would run: the job is not done. A future that has ended
-    is a value like others."""
+    """Raise `UnrunError` for a return value that nothing will run: the job is not done. A future
+    that has ended is an ordinary value."""
     kind = _UNRUN[type(result)]
     if isinstance(result, asyncio.Future | concurrent.futures.Future):
         if result.done():
@@ -143,8 +144,8 @@ def _unrun(result: Any) -> Any:
 
 
 def _closed(body: Body) -> Body:
-    """The body, behind which no cancel scope or task group is open that it has entered
-    (`open_scopes`): what is around it could not leave its own. Raises `LeftOpenError`."""
+    """The body, which leaves every cancel scope or task group that it has entered (`open_scopes`):
+    otherwise outer code could not leave its own. Raises `LeftOpenError`."""
 
     async def within(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
         scopes = open_scopes.here()
@@ -162,11 +163,12 @@ def _closed(body: Body) -> Body:
 
 
 def _limited(definition: Definition, body: Body) -> Body:
-    """The body, which raises `JobTimeoutError` when the time limit of its task is over: what is
-    around it sees a failure, and is not cancelled itself.
+    """The body, which raises `JobTimeoutError` when the time limit of its task is exceeded:
+    middleware receives an error, and is not cancelled itself.
 
-    What it returns after that is dropped. An `async def` has been ended early, or has ignored its
-    cancellation; a `def` is not interrupted, and others may have counted it as failed meanwhile.
+    A value that the body returns after that is dropped. An `async def` has been cancelled, or has
+    ignored that; a `def` cannot be interrupted, and the job may have been reported as failed
+    meanwhile.
     """
     if definition.timeout is None:
         return body

@@ -1,7 +1,7 @@
-"""What becomes of a process that a function has forked and not ended.
+"""Ends a process that a function has forked and not ended.
 
-It has the sockets, the job and the event loop of the worker, and would go on as a second one: its
-`sys.exit`, its error or its return ends it here.
+Such a process has the sockets, the job and the event loop of the worker, and would continue as a
+second worker. When its function returns or raises, or calls `sys.exit`, it ends here.
 """
 
 import os
@@ -11,7 +11,7 @@ import traceback
 
 def end_fork(process: int, error: BaseException | None = None) -> None:
     """End this process as Python would, unless it is `process`; `error` is how its function has
-    ended. What it has registered by `atexit` is of the worker, and is not called."""
+    ended. Functions registered with `atexit` belong to the worker, and are not called."""
     if os.getpid() == process:
         return
     status = 0

@@ -1,6 +1,6 @@
-"""What a worker and its processes say to each other: objects, each behind its length.
+"""Messages between a worker and its processes: pickled objects, each preceded by its length.
 
-Only a worker and the processes that it has started itself read them, so they are pickled.
+Pickle is safe here, because a worker reads only messages of processes that it started itself.
 """
 
 import pickle
@@ -18,11 +18,12 @@ from disque_trio.worker.describing import PLACE, describe, place_of, text_of, tr
 from disque_trio.worker.describing import name_of as name_of_class
 
 LENGTH: Final = 8
-"""Bytes before each object."""
+"""The size of the length before each object, in bytes."""
 
 
 class RemoteError(DisqueError):
-    """A function in a process raised what cannot be brought here; the text describes it."""
+    """A function in a process raised an error that cannot be sent to the worker; the text describes
+    it."""
 
 
 class NotNamedError(DisqueError):
@@ -36,28 +37,28 @@ class Order:
     module: str
     name: str
     depth: int
-    """How many of its decorators are left out."""
+    """How many of its decorators are skipped."""
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
 
 
 @attrs.frozen
 class Result:
-    """What it has returned."""
+    """The return value of a function."""
 
     value: Any
 
 
 @attrs.frozen
 class Raised:
-    """What it has raised, in parts: to make it anew may need other arguments than it keeps."""
+    """The error of a function, in parts: creating it may require other arguments than it keeps."""
 
     kind: type[BaseException]
     args: tuple[Any, ...]
     fields: dict[str, Any]
     trace: str
     place: str = ""
-    """Where (`describing.place_of`)."""
+    """Where it was raised (`describing.place_of`)."""
 
     def error(self) -> BaseException:
         """The exception, with the traceback as a note."""
@@ -73,13 +74,13 @@ class Raised:
 
 
 def packed(message: object) -> bytes:
-    """A message with its length. Raises whatever its parts raise that cannot be packed."""
+    """A message with its length. Raises errors of parts that cannot be pickled."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return len(data).to_bytes(LENGTH, "big") + data
 
 
 def answer(outcome: Result | BaseException) -> bytes:
-    """The frame that tells an outcome."""
+    """The frame with an outcome."""
     if isinstance(outcome, Result):
         try:
             return packed(outcome)
@@ -99,18 +100,18 @@ def answer(outcome: Result | BaseException) -> bytes:
 
 
 def _is_plain(kind: type[BaseException]) -> bool:
-    """Does a class that Python brings make its errors, from the arguments that they tell?"""
+    """Is the class created by a constructor of Python, from the arguments in `args`?"""
     return isinstance(kind.__init__, WrapperDescriptorType)
 
 
 def found(module: str, name: str, depth: int) -> Callable[..., Any]:
-    """The function of that name, without so many decorators."""
+    """The function with that name, without `depth` decorators."""
     return next(islice(_layers(module, name), depth, None))
 
 
 def name_of(fn: Callable[..., Any]) -> tuple[str, str, int]:
-    """Its module, its name there, and how many decorators are around it, such as that of its task.
-    Raises `NotNamedError`."""
+    """The module of a function, its name there, and the number of decorators around it, such as
+    that of its task. Raises `NotNamedError`."""
     module, name = getattr(fn, "__module__", None), getattr(fn, "__qualname__", "")
     try:
         if module and module != "__main__":
@@ -126,7 +127,7 @@ def name_of(fn: Callable[..., Any]) -> tuple[str, str, int]:
 
 
 def _layers(module: str, name: str) -> Iterator[Callable[..., Any]]:
-    """What has that name, then what its decorators are around."""
+    """The object with that name, then each function that its decorators wrap."""
     function: Any = reduce(getattr, name.split("."), import_module(module))
     yield function
     while hasattr(function, "__wrapped__"):

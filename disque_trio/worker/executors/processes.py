@@ -1,6 +1,6 @@
-"""Runs functions in processes: for what computes, leaks, or must be ended from outside.
+"""Runs functions in processes: for functions that compute, leak memory, or must be killable.
 
-A process imports the module of the function and finds it by its name, so both must be there.
+A process imports the module of the function and finds it by name, so both must exist there.
 """
 
 import os
@@ -28,7 +28,7 @@ _BROKEN: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError,
 
 
 class WorkerDiedError(DisqueError):
-    """The process of a job has ended before the job; the text is the signal or the status."""
+    """The process of a job has ended before the job; the text is the signal or the exit status."""
 
 
 @attrs.define(eq=False)
@@ -39,8 +39,9 @@ class _Child:
     stream: UNIXSocketStream
 
     async def is_there(self) -> bool:
-        """Does an idle one still listen? It says nothing by itself: what can be read is its end.
-        The end of the process counts, too: what it has started may hold the socket open."""
+        """Does an idle process still run? It sends nothing unasked, so readable data mean that the
+        socket was closed. The end of the process is checked, too: a process that it started may
+        hold the socket open."""
         raw = self.stream.extra(SocketAttribute.raw_socket)
         poll = select.poll()
         poll.register(raw.fileno(), select.POLLIN)
@@ -50,7 +51,8 @@ class _Child:
         return not has_ended
 
     async def ask(self, data: bytes) -> Result | Raised | None:
-        """What has become of an order; None if the process has ended before it answered."""
+        """Send an order and return its outcome; None if the process has ended before it
+        answered."""
         frame = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._cut_at_end)
@@ -65,8 +67,8 @@ class _Child:
         return answer
 
     async def _cut_at_end(self) -> None:
-        """When the process has ended, end the socket here, too: a process that it has started may
-        hold the other end. An answer that it has sent can still be read."""
+        """Shut down the socket when the process has ended: a process that it started may hold the
+        other end open. An answer that was sent can still be read."""
         await self.process.wait()
         with suppress(OSError):
             self.stream.extra(SocketAttribute.raw_socket).shutdown(socket.SHUT_RDWR)
@@ -78,7 +80,7 @@ class _Child:
         return bytes(data)
 
     async def end(self) -> None:
-        """SIGTERM, and SIGKILL if that does not do."""
+        """Send SIGTERM, and SIGKILL if the process does not end."""
         with anyio.CancelScope(shield=True):
             await anyio.aclose_forcefully(self.stream)
             if self.process.returncode is None:
@@ -90,8 +92,8 @@ class _Child:
             await self.process.wait()
 
     async def death(self) -> WorkerDiedError:
-        """How it has ended by itself."""
-        # Not by a signal at once: Popen would take the status from asyncio, which waits for it.
+        """Wait for the process, and return an error with its exit status."""
+        # Send no signal at first: Popen would take the status from asyncio, which waits for it.
         with anyio.move_on_after(TERM_S, shield=True):
             await self.process.wait()
         await self.end()
@@ -102,19 +104,20 @@ class _Child:
 
 
 def _has_ended(pid: int) -> bool:
-    """Has this child ended? Its status stays for whoever waits for it. macOS cannot tell that."""
+    """Has this child ended? Its status remains available to other callers. On macOS always
+    False."""
     waitid = getattr(os, "waitid", None)
     if waitid is None:
         return False
     try:
         return waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:  # somebody has had its status
+    except ChildProcessError:  # its status was already collected
         return True
 
 
 class ProcessExecutor:
-    """Runs functions in so many processes at most, which begin when they are needed. Inside of
-    `async with`, which ends them."""
+    """Runs functions in up to `processes` processes, which start when they are needed. Use it
+    inside `async with`, which ends them."""
 
     def __init__(self, processes: int = PROCESSES) -> None:
         self._free = anyio.CapacityLimiter(processes)
@@ -132,9 +135,9 @@ class ProcessExecutor:
     async def run(
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], run: Run, /
     ) -> object:
-        """The result of the function. Raises what it raises; `WorkerDiedError` if its process has
-        ended, `NotNamedError` if it cannot be found there, and pickle's errors for arguments that
-        cannot be brought there. When it is cancelled, the process ends."""
+        """Run the function and return its result. Raises its errors; `WorkerDiedError` if its
+        process has ended; `NotNamedError` if the process cannot find the function; and errors of
+        pickle for arguments. If cancelled, it ends the process."""
         data = packed(Order(*name_of(fn), args, kwargs))
         if not self._idle:
             run.wait()
@@ -173,7 +176,7 @@ async def _begin() -> _Child:
                 stderr=None,
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                # A SIGTERM to the worker's process group is for the worker, not for its jobs.
+                # A SIGTERM to the worker's process group must reach only the worker, not its jobs.
                 start_new_session=True,
             )
         except BaseException:

@@ -1,7 +1,7 @@
 """Runs functions in threads.
 
-A thread cannot be stopped: a run whose job is cancelled goes on until the function has returned.
-What it returns counts then, and nobody else gets the job from this worker meanwhile.
+A thread cannot be stopped: if a job is cancelled, its run continues until the function has
+returned. The return value is used then, and the worker releases the job only after that.
 """
 
 import os
@@ -21,7 +21,7 @@ from disque_trio.worker.protocol import Run
 
 THREADS: Final = 16
 STUCK_S: Final = 10.0
-"""A thread that has not ended so long after its job was cancelled is replaced."""
+"""A thread is replaced if it has not ended this long after its job was cancelled."""
 
 
 @attrs.define(eq=False)
@@ -34,7 +34,7 @@ class _Call:
     run: Run
     returns: "_Returns"
     begun: anyio.Event | None
-    """Set when it begins; None if nobody asks."""
+    """Set when it starts; None if nothing waits for that."""
     context: Context = attrs.Factory(copy_context)
     ended: anyio.Event = attrs.Factory(anyio.Event)
     result: Any = None
@@ -42,7 +42,8 @@ class _Call:
     _claim: list[None] = attrs.Factory(lambda: [None])
 
     def claim(self) -> bool:
-        """Begin it, or end it before it has begun: only the first who asks may."""
+        """Claim the call, to start it or to drop it before it has started. Only the first claim
+        succeeds."""
         try:
             self._claim.pop()
         except IndexError:
@@ -50,7 +51,7 @@ class _Call:
         return True
 
     def carry_out(self) -> None:
-        """Run it, in the thread."""
+        """Run the call in the thread."""
         if self.begun is not None:
             self.returns.in_loop(self.begun.set)
         self.run.thread = threading.get_ident()
@@ -62,11 +63,11 @@ class _Call:
         end_fork(process, self.error)
         self.run.thread = None
         self.returns.put(self)
-        del self  # the traceback of the error has this frame: nothing is to be in a cycle
+        del self  # the traceback of the error has this frame: avoid a cycle
 
 
 class _Returns:
-    """Calls that have ended, on their way into the event loop: one hop for many."""
+    """Passes ended calls to the event loop, many with one callback."""
 
     def __init__(self) -> None:
         self.loop: Final = current_loop()
@@ -75,22 +76,22 @@ class _Returns:
         self._is_scheduled = False
 
     def put(self, call: _Call) -> None:
-        """A call has ended, in its thread."""
+        """A call has ended; called in its thread."""
         self._ended.append(call)
         if not self._is_scheduled:
             self._is_scheduled = True
             self.in_loop(self._hear)
 
     def _hear(self) -> None:
-        # First this, so that a thread that comes now hops again.
+        # First, so that a call that ends now schedules another callback.
         self._is_scheduled = False
         while self._ended:
             self._ended.popleft().ended.set()
 
 
 class ThreadExecutor:
-    """Runs functions in so many threads at most, in the order in which they come. Threads begin
-    when they are needed, and do not keep the process from ending."""
+    """Runs functions in up to `threads` threads, in the order of the calls. Threads start when they
+    are needed, and are daemons."""
 
     def __init__(self, threads: int = THREADS) -> None:
         self._most = threads
@@ -102,8 +103,8 @@ class ThreadExecutor:
     async def run(
         self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], run: Run, /
     ) -> object:
-        """The result of the function. Raises what it raises. The thread has the context variables
-        of this task."""
+        """Run the function and return its result. Raises its errors. The thread has the context
+        variables of this task."""
         if self._returns is None or self._returns.loop is not current_loop():
             self._returns = _Returns()
         begun = anyio.Event() if self._open >= self._most else None
@@ -132,7 +133,7 @@ class ThreadExecutor:
         return call.result
 
     def close(self) -> None:
-        """Let threads end as soon as they are idle."""
+        """End each thread as soon as it is idle."""
         for _ in range(self._count):
             self._calls.put(None)
         self._count = 0
@@ -150,7 +151,8 @@ class ThreadExecutor:
             del call
 
     async def _outlast(self, call: _Call) -> None:
-        """Wait for a thread that nobody can stop; after a while let another one do its work."""
+        """Wait for a thread that cannot be stopped; after `STUCK_S` start another one in its
+        place."""
         with anyio.CancelScope(shield=True):
             with anyio.move_on_after(STUCK_S):
                 await call.ended.wait()

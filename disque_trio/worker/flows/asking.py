@@ -1,4 +1,4 @@
-"""What has become of a flow, asked of nodes by the keys of its jobs."""
+"""The state of a flow, from the keys of its jobs on the nodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -40,12 +40,12 @@ _STATES: Final[dict[str, MemberState]] = {
     "dead": "dead",
     "done-kept": "done",
 }
-"""By what SHOW KEY says."""
+"""The states of members, by the reply to SHOW KEY."""
 _LIVELY: Final = ("waiting", "leased", "backing-off")
 _CANCEL_TTL_S: Final = 7 * 24 * 3600
-"""So long a worker may take to see that a flow is cancelled."""
+"""The time within which a worker must notice that a flow is cancelled."""
 _CANCEL_KEEP_S: Final = 24 * 3600
-"""So long `status` says so."""
+"""How long `status` reports that a flow was cancelled."""
 
 
 async def status(flow: EnqueuedFlow, client: Asking) -> FlowStatus:
@@ -54,8 +54,8 @@ async def status(flow: EnqueuedFlow, client: Asking) -> FlowStatus:
 
 
 async def look(flow: EnqueuedFlow, client: Asking, *, is_full: bool) -> FlowStatus | None:
-    """The state of a flow that is done; None for one that runs, as far as is known: whether members
-    are dead is only asked if the look `is_full`. Raises `FlowFailedError`."""
+    """The state of a flow that is done; None if it is running as far as known. Dead members are
+    detected only if the look `is_full`. Raises `FlowFailedError`."""
     marks = await _marks(flow, client)
     if not is_full and not _is_over(marks):
         return None
@@ -68,19 +68,19 @@ async def look(flow: EnqueuedFlow, client: Asking, *, is_full: bool) -> FlowStat
 
 
 async def cancel(flow: EnqueuedFlow, client: Asking) -> bool:
-    """Cancel a flow. False if it is over."""
+    """Cancel a flow. Returns False if it is over."""
     if _is_over(await _marks(flow, client)):
         return False
     token = Token(is_cancelled=True)
     mark_args = CANCELLED, token, _CANCEL_KEEP_S
     mark = await settled(client, tokens.add_mark(flow.tokens, _CANCEL_TTL_S, NO_COPIES, *mark_args))
-    if _is_over(await _marks(flow, client)):  # nobody may take it away
+    if _is_over(await _marks(flow, client)):  # no coordinator may remove the mark
         await client.run(commands.ackjob(mark))
     return True
 
 
 async def retry(flow: EnqueuedFlow, client: Asking) -> int:
-    """Redrive dead members. How many?"""
+    """Redrive the dead members. Returns their number."""
     jobs = Jobs(client)
     found = await status(flow, client)
     copies = [copy for each in found.dead for copy in (await jobs.find(each.id)).items]
@@ -89,8 +89,8 @@ async def retry(flow: EnqueuedFlow, client: Asking) -> int:
 
 
 async def find(enqueuer: Enqueuer, client: Asking, id: str) -> EnqueuedFlow | None:
-    """The flow that this job holds; None if no node has the job, or it holds none. Raises
-    `BadBodyError` and `NewerBodyError` if this process cannot decode it."""
+    """The flow of this coordinator job; None if no node has the job, or if it is another kind of
+    job. Raises `BadBodyError` and `NewerBodyError` if this process cannot decode it."""
     jobs = [each.job for each in (await Jobs(client).find(id)).items if each.job.body]
     if not jobs:
         return None
@@ -104,7 +104,7 @@ async def find(enqueuer: Enqueuer, client: Asking, id: str) -> EnqueuedFlow | No
 
 
 def arguments(enqueuer: Enqueuer, body: bytes) -> dict[str, Any] | None:
-    """Those of a coordinator; None for the body of another job. Raises what codecs raise."""
+    """The arguments of a coordinator; None for the body of another job. Raises errors of codecs."""
     try:
         found = read_body(enqueuer.codecs.decoded(body), enqueuer.longest)
     except BadBodyError:
@@ -128,7 +128,8 @@ def handle(enqueuer: Enqueuer, job: JobDetails, kwargs: Mapping[str, Any]) -> En
 # Keys.
 
 _Marks = Sequence[KeyHolder | None]
-"""Who has the key of the coordinator, and those of the marks `OVER`, `FAILED` and `CANCELLED`."""
+"""The jobs with the key of the coordinator, and with those of the marks `OVER`, `FAILED` and
+`CANCELLED`."""
 
 
 async def _marks(flow: EnqueuedFlow, client: Asking) -> _Marks:
@@ -161,7 +162,7 @@ async def _with_members(flow: EnqueuedFlow, client: Asking, marks: _Marks) -> Fl
 async def _with_ends(
     flow: EnqueuedFlow, client: Asking, members: Sequence[FlowMemberStatus]
 ) -> list[FlowMemberStatus]:
-    """The members of a flow that has failed or is cancelled: an acknowledgement does not say
+    """The members of a flow that has failed or is cancelled. An acknowledgement does not show
     whether the job was cancelled, but marks of the coordinator do."""
     acked = [each for each in members if each.state == "done"]
     asked = [(each.place, end) for each in acked for end in UNDONE]
@@ -171,8 +172,8 @@ async def _with_ends(
 
 
 def _acked(member: FlowMemberStatus) -> FlowMemberStatus:
-    """A member of a flow whose members are all done, by their tokens. Each token comes before the
-    acknowledgement, which may be on its way."""
+    """A member of a flow whose members are all done according to their tokens. Each token is added
+    before the acknowledgement, which may still be in transit."""
     return attrs.evolve(member, state="done") if member.state in _LIVELY else member
 
 
@@ -186,7 +187,7 @@ def _member(
     step, last = known[-1]
     state = _STATES.get(last.state, "waiting")
     if state == "done" and step < len(holders) - 1 and not is_over:
-        state = "waiting"  # the next step of its chain is on its way, or never will be
+        state = "waiting"  # the next step of its chain is being added, or never will be
     return FlowMemberStatus(place=number, task=planned.task, state=state, id=last.id)
 
 

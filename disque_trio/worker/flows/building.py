@@ -1,4 +1,4 @@
-"""A flow, as its producer makes it: members, and which of them come before which."""
+"""`Flow`: the producer's definition of a flow, its members and their order."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,23 +24,23 @@ FLOW: Final = "disque-trio.flow"
 """The task of coordinators."""
 MOST_MEMBERS: Final = 1000
 MOST_PARENTS: Final = 100
-"""Of a member that is told their ids."""
+"""The maximum number of predecessors of a member with `parents=True`."""
 _ID: Final = "D-" + 38 * "0"
-"""As long as an id."""
+"""A placeholder with the length of an id."""
 
 
 @attrs.frozen(eq=False)
 class FlowMember:
-    """A member of a flow, to be named in `after`."""
+    """A member of a flow, for `after` of later members."""
 
     place: int
-    """Its position, from 0."""
+    """Its position in the flow, from 0."""
     task: str
 
 
 @attrs.define(eq=False, repr=False)
 class Flow:
-    """Jobs of which each is added when those before it are done (`App.flow`)."""
+    """A flow: a job is added when its predecessors are done (`App.flow`)."""
 
     _enqueuer: Enqueuer
     _deadline: int
@@ -56,10 +56,10 @@ class Flow:
     def add(
         self, call: Call[Any], after: Iterable[FlowMember] = (), *, parents: bool = False
     ) -> FlowMember:
-        """Add a member: a call, or a chain. It runs when all members in `after` are done; they have
-        been added to this flow before, so no member can wait for itself. With `parents` its handler
-        finds the ids of their jobs in `Job.parents`, 100 at most. Raises `ValueError`, and
-        `TypeError` if `after` is no iterable."""
+        """Add a member: a call or a chain. It is added as a job when all members in `after` are
+        done; these must have been added to this flow before. With `parents`, its handler finds
+        their job ids in `Job.parents`, 100 at most. Raises `ValueError` for an invalid call or
+        member, and `TypeError` if `after` is not iterable."""
         check_call(call)
         if len(self._members) >= MOST_MEMBERS:
             raise ValueError(f"a flow has {MOST_MEMBERS} members at most; let one add another flow")
@@ -90,7 +90,7 @@ class Flow:
 
     async def enqueue(self) -> EnqueuedFlow:
         """Add the flow; workers add its members. Raises `ValueError` and `NotEncodableError` before
-        anything is added, and as `Task.enqueue`."""
+        anything is added, and otherwise as `Task.enqueue`."""
         request, made = self._made()
         return made(await self._enqueuer.add(request))
 
@@ -121,7 +121,7 @@ class Flow:
 
 @attrs.frozen(eq=False)
 class BlockingFlow:
-    """Adds a flow by a client of the thread."""
+    """Adds a flow with the client of the current thread."""
 
     _flow: Flow
 
@@ -132,13 +132,13 @@ class BlockingFlow:
 
 
 def place_in(queue: str, flow: str) -> Place:
-    """By which nodes find the coordinator of a flow."""
+    """The queue and key by which nodes find the coordinator of a flow."""
     return place_of(Step(FLOW, flow, options={"queue": queue}))
 
 
 @attrs.frozen
 class _Handle:
-    """Makes the handle of a flow that is being added."""
+    """Creates the handle of a flow that is being added."""
 
     enqueuer: Enqueuer
     flow: str
@@ -150,7 +150,7 @@ class _Handle:
 
 
 def planned(members: Sequence[FlowStep]) -> list[Planned]:
-    """What a handle knows of members."""
+    """The members as a handle needs them."""
     return [
         Planned(
             task=each.steps[0].task,
@@ -162,7 +162,7 @@ def planned(members: Sequence[FlowStep]) -> list[Planned]:
 
 
 def kept_s(until: float) -> int:
-    """For how long nodes keep the key of what belongs to a flow, in seconds."""
+    """How long nodes keep the keys of a flow, in seconds."""
     return max(steps.KEEP_S, math.ceil(until - runtime().now()))
 
 
@@ -185,8 +185,8 @@ def request_of(
     place: int,
     ids: Mapping[int, str] | None,
 ) -> Request[Any]:
-    """The ADDJOB of a member; `ids` are those of the jobs before it, by place. None is for a trial:
-    does it fit? Raises `NotEncodableError`, and `ValueError`."""
+    """The ADDJOB of a member; `ids` are those of its predecessors, by place, or None to check only
+    that the job fits. Raises `NotEncodableError`, and `ValueError`."""
     member = members[place]
     first, *others = member.steps
     left = max(math.ceil(until - runtime().now()), 0)
@@ -203,7 +203,7 @@ def request_of(
 
 
 class NotAFlowError(DisqueError):
-    """A job that holds no flow."""
+    """A job that is not a valid coordinator of a flow."""
 
 
 def read(kwargs: Mapping[str, Any]) -> list[FlowStep]:

@@ -1,9 +1,10 @@
-"""The task of coordinators: which members of a flow are added now, and is it over? (decision 145)
+"""The task of a flow's coordinator: it adds members, and decides when the flow is over (decision
+145).
 
-A coordinator holds the members of its flow, and takes tokens as the collector of a batch does. It
-adds each member when those before it are done, under a key that is fixed from the start, and looks
-again later. When no member can run any more, or the flow is cancelled, it says that the flow is
-over, and takes away all that is left in the flow's queue.
+A coordinator contains the members of its flow, and receives tokens as the collector of a batch
+does. It adds each member when its predecessors are done, under a key that is fixed from the start,
+and snoozes. When no member can run any more, or the flow is cancelled, it marks the flow as over,
+and empties the flow's queue.
 """
 
 import logging
@@ -40,28 +41,28 @@ from disque_trio.worker.tally import DONE
 from disque_trio.worker.tokens import SPARE_S, TOKENS, Member, Token, shortened
 
 _LOOK_S: Final = 2.0
-"""How long the next token is waited for when one has come."""
+"""How long to wait for another token after one has arrived."""
 _REST_S: Final = 0.2
-"""The same when none is expected."""
+"""How long to wait if none is expected."""
 _ROUND_S: Final = 20.0
 _REFUSED_S: Final = 1.0
-"""The pause while no node takes a member."""
+"""The pause while no node accepts a member."""
 _RETRY: Final = Backoff(attempts=10_000, base=1, most=30)
-"""While nodes are down it is tried for days."""
+"""The retry policy: while nodes are down, retries continue for days."""
 _SHOWN: Final = 10
 
 _log: Final = logging.getLogger("disque_trio.worker.flows")
 
 
 def definition() -> Definition:
-    """How coordinators are run."""
+    """The definition of the coordinators' task."""
     return Definition(name=FLOW, is_bound=True, retry=_RETRY)
 
 
 def coordinator(
     enqueuer: Enqueuer, now: Callable[[], float], pace: Pace
 ) -> Callable[..., Coroutine[Any, Any, None]]:
-    """The function of the task. `now` is Unix time."""
+    """The function of the task. `now` returns Unix time."""
 
     async def coordinate(
         job: Job[Any],
@@ -96,7 +97,7 @@ def coordinator(
 
 @attrs.define(eq=False)
 class _Look:
-    """One look at a flow."""
+    """One run of the coordinator of a flow."""
 
     job: Job[Any]
     enqueuer: Enqueuer
@@ -108,11 +109,12 @@ class _Look:
 
     @property
     def is_over(self) -> bool:
-        """Is no member to be added any more?"""
+        """Are there no more members to add?"""
         return self.graph.is_complete or self.collector.now() > self.until
 
     async def go_on(self) -> None:
-        """Take tokens and add members until no more tokens come; then ask for other ends."""
+        """Take tokens and add members until no more tokens arrive, then ask nodes for other
+        ends."""
         ends = anyio.current_time() + _ROUND_S
         is_new = self.job.snoozes == 0 and self.job.delivery == 1
         has_news = is_new or await self.collector.take_some(_REST_S)
@@ -129,7 +131,7 @@ class _Look:
             await self._add_ready()
 
     async def _add_ready(self) -> bool:
-        """Add those that can be. Was one added?"""
+        """Add the members that are ready. Returns whether one was added."""
         ready = [] if self.is_over else self.graph.ready()
         has_added = False
         for start in range(0, len(ready), WINDOW):
@@ -157,7 +159,7 @@ class _Look:
             )
         except DisqueError as error:
             return error
-        except ValueError as error:  # an option that this version does not take
+        except ValueError as error:  # an option that this version does not support
             return DisqueError(str(error))
 
     def _member(self, place: int, id: str) -> Member:
@@ -168,7 +170,7 @@ class _Look:
         return Member(id, expires=expires, steps=[place_of(step) for step in others])
 
     def pause(self) -> float:
-        """How long until the next look."""
+        """Seconds until the next look."""
         if self.job.stopping:
             return 0.0
         if self.graph.ready():
@@ -176,7 +178,7 @@ class _Look:
         return self.collector.pause_s()
 
     async def end(self, left_s: float) -> None:
-        """The flow is over: say so if not all members are done, and cancel those of a cancelled
+        """The flow is over: mark members that are not done, and cancel those of a cancelled
         flow."""
         if self.graph.is_cancelled:
             await self._mark([key_of("cancelled", n) for n in await self._cancel()], left_s)
@@ -196,17 +198,17 @@ class _Look:
         )  # fmt: skip
         keys = [key_of(final[n][0], n) for n in others if final.get(n, DONE)[0] in UNDONE]
         await self._mark(keys, left_s)
-        await self._mark([FAILED], left_s)  # who sees that one looks for the others
+        await self._mark([FAILED], left_s)  # last: a reader of this mark reads the others
 
     async def _mark(self, keys: Sequence[str], left_s: float) -> None:
-        """Leave these marks."""
+        """Add marks with these keys."""
         queue, copies, keep = self.collector.queue, self.collector.copies, kept_s(self.until)
         marks = [tokens.add_mark(queue, left_s, copies, key, Token(), keep) for key in keys]
         for found in await self.collector.client.run_all(marks):
             unwrap(found)
 
     async def _cancel(self) -> list[int]:
-        """End the members that run or wait; which are they? Dead ones stay where they are."""
+        """Cancel the members that run or wait, and return their places. Dead ones remain."""
         client = self.collector.client
         running = {place: self.graph.members[place] for place in self.graph.running()}
         if ids := [each.id for each in running.values() if not each.steps]:
@@ -215,8 +217,8 @@ class _Look:
             if member.steps:
                 places = (None, *member.steps)
                 await JobHandle(member.id, enqueuer=self.enqueuer, places=places).cancel()
-        for place in self.graph.ready():  # a look that was broken off may have added them
+        for place in self.graph.ready():  # an interrupted look may have added them
             await client.run(commands.cancel_key(*place_of(self.members[place].steps[0])))
         if running:
-            await self.collector.take_some(_REST_S)  # of those that were done just before
+            await self.collector.take_some(_REST_S)  # tokens of members that were done just before
         return [place for place in running if self.graph.ended.get(place) != DONE]

@@ -1,4 +1,4 @@
-"""Which members of a flow may be added, and which never will. No I/O."""
+"""Decides which members of a flow may be added, and which never will be. No I/O."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,25 +16,25 @@ class Graph(Tally):
     """The members of a flow."""
 
     after: Sequence[Sequence[int]] = ()
-    """By place: the members before it, whose places are less."""
+    """By place: the predecessors, whose places are smaller."""
     is_cancelled: bool = False
 
     def take(self, token: Token) -> None:
-        """Learn what a token says."""
+        """Add the content of a token."""
         super().take(token)
         self.is_cancelled = self.is_cancelled or token.is_cancelled
 
     def has_ended(self, place: int) -> bool:
-        """Is its end known, and final? A dead member may be redriven."""
+        """Is the end of this member known and final? A dead member may be redriven."""
         return place in self.ended and self.ended[place][0] != "dead"
 
     @property
     def is_complete(self) -> bool:
-        """Will no member run any more, unless somebody else wants it?"""
+        """Will no more members run, unless a dead one is redriven?"""
         return self.is_cancelled or len(self.final()) == self.size
 
     def final(self) -> dict[int, End]:
-        """By place: the ends of those that have ended, and of those that never will be added."""
+        """By place: the ends of members that have ended, and of those that will never be added."""
         found: dict[int, End] = {}
         for place in range(self.size):
             if self.has_ended(place):
@@ -44,7 +44,7 @@ class Graph(Tally):
         return found
 
     def ready(self) -> list[int]:
-        """Those that can be added: all before them are done."""
+        """The members that can be added: all their predecessors are done."""
         return [
             place
             for place in range(self.size)
@@ -53,11 +53,11 @@ class Graph(Tally):
         ]
 
     def pending(self) -> dict[int, Member]:
-        """Those that have been added and have not ended, or are dead, by place."""
+        """The members that were added and have not ended, or are dead, by place."""
         return {
             place: member for place, member in self.members.items() if not self.has_ended(place)
         }
 
     def running(self) -> list[int]:
-        """Those of them that are not dead."""
+        """The pending members that are not dead."""
         return [place for place in self.pending() if place not in self.ended]

@@ -1,4 +1,4 @@
-"""A flow that was added, for any process that has the app."""
+"""The handle of a flow that was added, for any process that has the app."""
 
 import logging
 import time
@@ -19,13 +19,14 @@ from disque_trio.worker.options import Place
 _log: Final = logging.getLogger(__name__)
 CANCELLED: Final = "cancelled"
 FAILED: Final = "failed"
-"""Keys of marks in the queue of a flow's tokens: it is cancelled, or over with members that are not
-done."""
+"""The keys of marks in the queue of a flow's tokens: the flow is cancelled, or it is over and not
+all members are done."""
 UNDONE: Final[tuple[Literal["cancelled", "expired"], ...]] = ("cancelled", "expired")
-"""How a member may end without success of which nodes only know that it was acknowledged."""
+"""The unsuccessful ends that nodes cannot distinguish from a success, because the job was
+acknowledged."""
 _PAUSES_S: Final = (0.1, 2.0)
 _LOOKS: Final = 5
-"""One of so many looks of `wait` asks for all members."""
+"""One of this many looks of `wait` asks for all members."""
 
 FlowState = Literal["running", "failed", "done", "cancelled", "unknown"]
 MemberState = Literal[
@@ -43,33 +44,33 @@ MemberState = Literal[
 
 @attrs.frozen
 class Planned:
-    """A member, as its producer made it."""
+    """A member as its producer defined it."""
 
     task: str
     after: tuple[int, ...]
     places: tuple[Place, ...]
-    """By which nodes find its job, and those of the later steps of its chain."""
+    """The queue and key of its job, and of the later steps of its chain."""
 
 
 def key_of(end: str, place: int) -> str:
-    """The key of the mark that this member has ended so."""
+    """The key of the mark that states this end of a member."""
     return f"{end}-{place}"
 
 
 @attrs.frozen(kw_only=True)
 class FlowMemberStatus:
-    """The state of one member."""
+    """The state of one member of a flow."""
 
     place: int
     """Its position in the flow, from 0."""
     task: str
     state: MemberState
-    """`pending`: members before it are not done. `waiting`, `leased`, `backing-off`, `dead`: as of
-    `JobStatus`. `done`: its job, of a chain the last one, was acknowledged or has expired.
-    `cancelled` and `expired`: the flow is over, and it has ended so. `skipped`: the flow is over,
-    and it was not added."""
+    """`pending`: its predecessors are not done. `waiting`, `leased`, `backing-off`, `dead`: as in
+    `JobStatus`. `done`: its job (for a chain, the last one) was acknowledged or has expired.
+    `cancelled`, `expired`: the flow is over, and the member has ended this way. `skipped`: the flow
+    is over, and the member was not added."""
     id: str = ""
-    """Its job; empty before it is added."""
+    """The id of its job; empty before it is added."""
 
 
 @attrs.frozen(kw_only=True)
@@ -78,9 +79,10 @@ class FlowStatus:
 
     id: str
     state: FlowState
-    """`running`: a member runs, or will. `failed`: no member can run, because others are dead
-    (`EnqueuedFlow.retry`), or the flow is over and not all members are done. `done`: all are.
-    `unknown`: no node knows the flow, or not any more."""
+    """`running`: a member runs or can still run. `failed`: no member can run because others are
+    dead (`EnqueuedFlow.retry`), or the flow is over and not all members are done. `done`: all
+    members are done. `cancelled`: the flow was cancelled. `unknown`: no node has the flow, or has
+    it any more."""
     members: Sequence[FlowMemberStatus] = ()
 
     @property
@@ -95,7 +97,8 @@ class FlowStatus:
 
 
 class FlowFailedError(DisqueError):
-    """The flow is not done: members are dead, skipped or cancelled."""
+    """The flow is not done, because members are dead, skipped, cancelled or expired. `status` is a
+    `FlowStatus`."""
 
     def __init__(self, status: FlowStatus) -> None:
         counts = ", ".join(f"{count} {state}" for state, count in status.counts.items())
@@ -108,32 +111,33 @@ class EnqueuedFlow:
     """A flow that was added. All methods raise errors of the client, such as `NoNodeError`."""
 
     id: str
-    """The job that adds the members (`App.find_flow`)."""
+    """The id of the flow, for `App.find_flow`: that of the job that adds the members."""
     members: Sequence[Planned] = attrs.field(eq=False, repr=False)
     place: Place = attrs.field(eq=False, repr=False)
-    """By which nodes find that job."""
+    """The queue and key of that job."""
     tokens: str = attrs.field(eq=False, repr=False)
     """The queue of the flow's tokens."""
     _enqueuer: Clients = attrs.field(eq=False, repr=False)
 
     async def status(self) -> FlowStatus:
-        """The state of the flow and of each member, as far as nodes still know."""
+        """The state of the flow and of each member, as far as nodes still have it."""
         found: FlowStatus = await _asking().status(self, self._enqueuer.client)
         return found
 
     async def cancel(self) -> bool:
-        """Cancel the flow: no further member is added, and those that wait or run are cancelled,
-        within 15 s while a worker serves the flow's queue. False if it is over."""
+        """Cancel the flow: no further member is added, and those that wait or run are cancelled
+        within 15 s, if a worker serves the flow's queue. Returns False if the flow is over."""
         return bool(await _asking().cancel(self, self._enqueuer.client))
 
     async def retry(self) -> int:
-        """Redrive the dead members, and return their number. What follows them is added when they
+        """Redrive the dead members, and return their number. Their successors are added when they
         are done."""
         return int(await _asking().retry(self, self._enqueuer.client))
 
     async def wait(self, timeout: float | None = None) -> FlowStatus:
-        """Wait until all members are done, also while no node answers. Raises `FlowFailedError` if
-        that cannot be without `retry`, and `TimeoutError` after `timeout` seconds."""
+        """Wait until all members are done, for at most `timeout` seconds; None is no limit. The
+        wait continues while no node answers. Raises `FlowFailedError` if the flow cannot succeed
+        without `retry`, and `TimeoutError` after the timeout."""
         anyio: Any = import_module("anyio")
         with anyio.move_on_after(seconds_of(timeout)):
             for pause, is_full in _looks():
@@ -148,19 +152,19 @@ class EnqueuedFlow:
 
     @property
     def blocking(self) -> "BlockingEnqueuedFlow":
-        """The same for threads and code without an event loop."""
+        """The same flow for threads and code without an event loop."""
         return BlockingEnqueuedFlow(self)
 
 
 @attrs.frozen
 class BlockingEnqueuedFlow:
-    """A flow that was added, by a client of the thread."""
+    """A flow that was added, for threads and code without an event loop."""
 
     _flow: EnqueuedFlow
 
     @property
     def id(self) -> str:
-        """That of the flow."""
+        """The id of the flow."""
         return self._flow.id
 
     def status(self) -> FlowStatus:
@@ -201,13 +205,13 @@ def _late(id: str, timeout: float | None) -> TimeoutError:
 
 
 def _asking() -> Any:
-    """A module that needs an event loop: who adds flows does without it."""
+    """A module that needs an event loop, which adding flows does not."""
     return import_module("disque_trio.worker.flows.asking")
 
 
 @contextmanager
 def _through_outage(id: str) -> Iterator[None]:
-    """If no node answers, they may all be starting."""
+    """Log that no node answers: all of them may be starting."""
     try:
         yield
     except NoNodeError as error:

@@ -1,6 +1,7 @@
-"""Bodies of other systems, Sidekiq and Resque: read for tasks of an app, and written for theirs.
+"""Bodies of other systems, Sidekiq and Resque: read for tasks of an app, and written for their
+workers.
 
-`payloads` knows their shapes, `producer` adds their jobs.
+`payloads` reads and writes the bodies, `producer` adds the jobs.
 """
 
 from typing import Literal

@@ -1,7 +1,7 @@
-"""Jobs of Rails' ActiveJob, which Sidekiq and Resque wrap into a job of a class of theirs.
+"""Reads jobs of Rails' ActiveJob, which Sidekiq and Resque wrap into a job of their own class.
 
-The only argument of the wrapper says which class is meant, and has its arguments in the encoding of
-ActiveJob: maps beside whose keys stand some that begin with `_aj_`.
+The only argument of the wrapper contains the name of the actual class and its arguments, in the
+encoding of ActiveJob: maps with additional keys that begin with `_aj_`.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _OBJECT: Final = "_aj_serialized"
 
 @attrs.frozen
 class Wrapped:
-    """What is inside of a wrapper."""
+    """The content of a wrapper."""
 
     name: str
     args: list[Any]
@@ -27,11 +27,11 @@ class Wrapped:
     key: str
     """`job_id`; empty if there is none."""
     executions: int
-    """How often ActiveJob has run it before."""
+    """The number of earlier runs by ActiveJob."""
 
 
 def wrapped(fields: dict[str, Any]) -> Wrapped | None:
-    """The job inside of the fields of a job; None if they are no wrapper. Raises `BadBodyError`."""
+    """The job in the fields of a wrapper; None if they are no wrapper. Raises `BadBodyError`."""
     match fields:
         case {
             "class": str(wrapper),
@@ -50,8 +50,8 @@ def _is_keywords(argument: Any) -> bool:
 
 
 def _value(encoded: Any) -> Any:
-    """Symbols and times as text, durations as numbers, records as their global ids, hashes without
-    what ActiveJob says of their keys."""
+    """The value of an argument: symbols and times as text, durations as numbers, records as their
+    global ids, and hashes without ActiveJob's additional keys."""
     match encoded:
         case list():
             return [_value(each) for each in encoded]

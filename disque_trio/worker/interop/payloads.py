@@ -1,7 +1,8 @@
-"""What Sidekiq and Resque write into a queue, and how it is read as a job of a task.
+"""Reads bodies of Sidekiq and Resque as jobs of tasks, and writes them.
 
-The class is the task, or one of its aliases. Of Sidekiq `jid` is the key, `retry` and `retry_count`
-say how often it is tried and was, `at` when it is due. `activejob` reads what Rails wraps.
+The class is the name or an alias of the task. For Sidekiq, `jid` is the key, `retry` and
+`retry_count` determine the allowed and the past attempts, and `at` is the due time. `activejob`
+reads jobs that Rails has wrapped.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,13 +23,13 @@ from disque_trio.worker.interop import System, activejob
 from disque_trio.worker.runtime import runtime
 
 SIDEKIQ_ATTEMPTS: Final = 26
-"""Of a job with `retry: true`: the first one and 25 more."""
+"""The attempts of a job with `retry: true`: the first one and 25 retries."""
 _OF_SIDEKIQ: Final = frozenset(("at", "created_at", "enqueued_at", "jid", "queue", "retry"))
 """Fields that Resque does not write."""
 
 
 def read_payload(body: bytes, max_body: int, systems: Collection[System]) -> Envelope:
-    """The envelope of a body of one of these systems, or of one of ours. Raises `BadBodyError` or
+    """The envelope of a body of one of these systems, or of this library. Raises `BadBodyError` or
     `NewerBodyError`."""
     if checked_form(body, max_body) != "json":
         return read(body, max_body)
@@ -97,7 +98,7 @@ def _due(fields: dict[str, Any]) -> dict[str, float]:
 def write_payload(
     system: System, name: str, args: Sequence[Any], *, key: str, queue: str, max_body: int
 ) -> bytes:
-    """The body that a worker of the system reads. Raises `NotEncodableError`."""
+    """The body for a worker of the system. Raises `NotEncodableError`."""
     fields: dict[str, Any] = {"class": name, "args": list(args)}
     if system == "sidekiq":
         now = round(runtime().now() * 1000)

@@ -17,7 +17,7 @@ from disque_trio.worker.requests import Request
 
 @attrs.frozen(eq=False, repr=False)
 class Producer:
-    """Jobs as another system writes them."""
+    """Adds jobs in the format of another system (`App.producer`)."""
 
     system: System
     _enqueuer: Enqueuer
@@ -31,8 +31,9 @@ class Producer:
         return Options.of(self._defaults, self._named)
 
     def using(self, **options: Unpack[JobOptions]) -> "Producer":
-        """With these options. `key` is the jid. Raises `ValueError` for what cannot
-        work, and for `unique` and `headers`, which such a body cannot say."""
+        """A copy with these options; for Sidekiq, `key` is the jid. Raises `ValueError` for invalid
+        options, and for `unique` and `headers`, which such a body cannot contain; `TypeError` for
+        unknown options."""
         for name in ("unique", "headers"):
             if options.get(name):
                 raise ValueError(f"a job of {self.system} has no {name}")
@@ -41,11 +42,11 @@ class Producer:
         return attrs.evolve(self, named=with_changes(self._named, options))
 
     async def enqueue(self, name: str, *args: Any) -> Enqueued[Any]:
-        """Add a job of the class of this name. Raises what `Prepared.enqueue` raises."""
+        """Add a job of the class with this name. Raises as `Task.enqueue`."""
         return await self._enqueuer.add(self._request(name, args))
 
     def enqueue_blocking(self, name: str, *args: Any) -> Enqueued[Any]:
-        """The same, by the client of this thread."""
+        """The same, with the client of this thread."""
         return self._enqueuer.add_blocking(self._request(name, args))
 
     def _request(self, name: str, args: tuple[Any, ...]) -> Request[Any]:

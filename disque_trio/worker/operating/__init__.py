@@ -1,4 +1,4 @@
-"""Workers tell where they are and obey orders, by jobs in reserved queues (docs/operating.md).
+"""Workers publish heartbeats and receive orders, by jobs in reserved queues (docs/operating.md).
 
-`registry` is the worker's side. `admin` is that of people and programs who look after workers.
+`registry` is the worker's side. `admin` is the side of operators and programs that manage workers.
 """

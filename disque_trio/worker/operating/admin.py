@@ -1,4 +1,4 @@
-"""Looks after workers: `App.admin`, and `disque-trio workers` (docs/operating.md)."""
+"""Manages workers: `App.admin`, and `disque-trio workers` (docs/operating.md)."""
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -38,45 +38,45 @@ if TYPE_CHECKING:
     from disque_trio.worker.timetable.records import Entry
 
 ANSWER_S: Final = 10.0
-"""How long an order waits for its answer."""
+"""How long to wait for the answer to an order, in seconds."""
 MOST: Final = 10_000
-"""Notes of one node."""
+"""The maximum number of notes that are read from one node."""
 
 
 @attrs.frozen(kw_only=True)
 class KnownWorker:
-    """A worker, by its last note."""
+    """A worker, as described by its last heartbeat."""
 
     report: Report
     age_s: float
-    """Of the note."""
+    """The age of the heartbeat in seconds."""
     control: str
     """The queue of its orders."""
     node: Address = attrs.field(repr=str)
-    """Which has the note."""
+    """The node that has the heartbeat."""
     schedules: Sequence[Due] = ()
-    """That it keeps."""
+    """The schedules that it keeps."""
     attempts: Mapping[str, int] = attrs.Factory(dict)
-    """By task: after how many attempts a job is dead."""
+    """By task: the number of attempts after which a job is dead."""
 
     @property
     def state(self) -> str:
-        """What it says, or `silent` if that is too old."""
+        """The state that it reported, or `silent` if the heartbeat is too old."""
         return "silent" if self.age_s > SILENT_S else self.report.state
 
     def has_name(self, pattern: str) -> bool:
-        """Has it such a name, as `shop-*`?"""
+        """Does its name match this pattern, such as `shop-*`?"""
         return fnmatchcase(self.report.name, pattern)
 
 
 @attrs.frozen(kw_only=True)
 class Obeyed:
-    """What has become of an order to a worker."""
+    """The result of an order to a worker."""
 
     worker: KnownWorker
     answer: Answer | None = None
     error: str = "no answer in time"
-    """Why there is no answer."""
+    """Why there is no answer; empty if there is one."""
 
 
 @attrs.frozen(eq=False)
@@ -87,8 +87,8 @@ class Workers(Operable):
     client: Client
 
     async def __call__(self, pattern: str = "*") -> Found[KnownWorker]:
-        """The workers with such a name (`shop-*`), by name: those that run, and for half a minute
-        those that were killed. Raises `NoNodeError`."""
+        """The workers whose names match the pattern (`shop-*`), by name: running ones, and killed
+        ones for half a minute. Raises `NoNodeError` if no node answers."""
         found = await at_each(self.client, self._noted)
         last: dict[str, KnownWorker] = {}
         for worker in sorted(found.items, key=lambda each: -each.age_s):
@@ -148,7 +148,7 @@ class Schedules(Operable):
     client: Client
 
     async def all(self) -> "Found[Entry]":
-        """All of them, by name. Raises `NoNodeError`."""
+        """All schedules, by name. Raises `NoNodeError` if no node answers."""
         records: Any = import_module("disque_trio.worker.timetable.records")
         found: Found[Entry] = await records.Timetable(self.client).all()
         return found
@@ -156,48 +156,49 @@ class Schedules(Operable):
 
 @attrs.frozen(eq=False)
 class Admin:
-    """Looks after the workers, jobs and queues of a cluster."""
+    """Manages the workers, jobs and queues of a cluster."""
 
     client: Client
 
     @property
     def jobs(self) -> Jobs:
-        """Its jobs."""
+        """The jobs of the cluster."""
         return Jobs(self.client)
 
     @property
     def queues(self) -> Queues:
-        """Its queues."""
+        """The queues of the cluster."""
         return Queues(self.client)
 
     @property
     def workers(self) -> Workers:
-        """Its workers: `await admin.workers("shop-*")` lists those with such a name."""
+        """The workers of the cluster: `await admin.workers("shop-*")` lists those whose names
+        match."""
         return Workers(self.client)
 
     @property
     def flows(self) -> Flows:
-        """Its flows."""
+        """The flows of the cluster."""
         return Flows(self.client)
 
     @property
     def schedules(self) -> Schedules:
-        """Its schedules that were added at run time."""
+        """The schedules of the cluster that were added at run time."""
         return Schedules(self.client)
 
     @property
     def nodes(self) -> Nodes:
-        """Its nodes."""
+        """The nodes of the cluster."""
         return Nodes(self.client)
 
     async def order(
         self, order: OrderName, *workers: KnownWorker, timeout: float = ANSWER_S
     ) -> list[Obeyed]:
-        """Give workers an order, and wait so many seconds for their answers.
+        """Send an order to workers, and wait up to `timeout` seconds for their answers.
 
-        `quiet`: take no more jobs, `resume`: take some again, `stop`: end when the jobs that run
-        have ended, `dump`: tell where all tasks and threads are. An order that no answer has come
-        for may have been obeyed, or may be so within a minute.
+        `quiet`: take no more jobs. `resume`: take jobs again. `stop`: stop gracefully. `dump`:
+        return the stacks of all tasks and threads. An order without an answer may have been carried
+        out, or may still be within a minute.
         """
         obeyed = {each.control: Obeyed(worker=each) for each in workers}
         with anyio.move_on_after(timeout):
@@ -219,7 +220,7 @@ class Admin:
         reply_to = ANSWERS + runtime().new_key()
         body = write(Order(order=order, reply_to=reply_to), "json")
         add = commands.addjob(worker.control, body, replicate=1, retry=0, ttl=ORDER_TTL_S)
-        await self.client.run(add, first=worker.node)  # there it waits for orders
+        await self.client.run(add, first=worker.node)  # the worker waits for orders there
         (job,) = await self.client.run(commands.getjob(reply_to), first=worker.node)
         await self.client.run(commands.ackjob(job), first=worker.node)
         return read_answer(job.body)

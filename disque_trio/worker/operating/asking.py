@@ -1,4 +1,4 @@
-"""Asks all nodes of a cluster the same, for what each of them only knows its part of.
+"""Sends the same request to all nodes of a cluster, if each has only a part of the answer.
 
 With `InSteps` the same code runs in a thread without an event loop.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 _DELAYED: Final = ("NOREPL", "TIMEOUT")
-"""Codes of errors for a command about a key while a node does not answer."""
+"""Error codes of commands about a key while a node does not answer."""
 
 
 class Asking(Protocol):
@@ -32,39 +32,39 @@ class Asking(Protocol):
 
     @property
     def nodes(self) -> Nodes:
-        """Those that it knows."""
+        """The known nodes."""
         ...
 
     async def run(self, command: Command[Item], /) -> Item:
-        """The result of a command, from the first node that can do it."""
+        """Run a command at the first node that can carry it out."""
         ...
 
     async def ask(
         self, address: Address, asked: Sequence[Command[Item]], /
     ) -> list[Item | DisqueError]:
-        """The results of commands from this node and no other."""
+        """Run commands at this node only."""
         ...
 
 
 @attrs.frozen
 class InSteps:
-    """A blocking client that is awaited. It never yields to an event loop (`finished`)."""
+    """A blocking client with awaitable methods, which never yield to an event loop (`finished`)."""
 
     client: "BlockingClient"
 
     @property
     def nodes(self) -> Nodes:
-        """Those that it knows."""
+        """The known nodes."""
         return self.client.nodes
 
     async def run(self, command: Command[Item], /) -> Item:
-        """The result of a command, from the first node that can do it."""
+        """Run a command at the first node that can carry it out."""
         return self.client.run(command)
 
     async def ask(
         self, address: Address, asked: Sequence[Command[Item]], /
     ) -> list[Item | DisqueError]:
-        """The results of commands from this node and no other."""
+        """Run commands at this node only."""
         return self.client.ask(address, asked)
 
 
@@ -81,19 +81,19 @@ def finished(steps: Coroutine[Any, Any, Item]) -> Item:
 
 @attrs.frozen
 class Found(Generic[Item]):
-    """What the nodes of a cluster have said."""
+    """The combined answers of the nodes of a cluster."""
 
     items: list[Item]
     unreached: dict[str, str]
-    """By node: why it has not answered. What only such nodes know is missing."""
+    """By node: why it has not answered. Items that only such nodes have are missing."""
     is_cut: bool = False
-    """May there be more, beyond the limit that was asked for?"""
+    """May there be more items than the requested limit?"""
 
 
 async def at_each(client: Asking, ask: Callable[[Address], Awaitable[list[Item]]]) -> Found[Item]:
-    """What each node answers, in the order of the nodes. The client does not wait twice for one
-    that is silent. Raises `NoNodeError` if none answers."""
-    await client.run(commands.ping())  # it tells which nodes there are
+    """The answers of all nodes, in the order of the nodes. The client waits only once for a node
+    that does not answer. Raises `NoNodeError` if no node answers."""
+    await client.run(commands.ping())  # discovers the nodes
     answers: dict[str, list[Item]] = {}
     unreached: dict[str, str] = {}
 
@@ -115,8 +115,8 @@ async def at_each(client: Asking, ask: Callable[[Address], Awaitable[list[Item]]
 
 
 async def settled(client: Asking, command: Command[Item]) -> Item:
-    """The result of a command about a key. While a node does not answer, the others refuse it until
-    they give that node up: it is run again until then. Raises errors of the client."""
+    """Run a command about a key. While a node does not answer, other nodes reject the command until
+    they consider that node failed, so it is repeated until then. Raises errors of the client."""
     ends = now(client) + OUTAGE_S
     while True:
         try:
@@ -128,7 +128,7 @@ async def settled(client: Asking, command: Command[Item]) -> Item:
 
 
 def now(client: Asking) -> float:
-    """The time of this client, in seconds."""
+    """The current time on the clock of this client, in seconds."""
     return time.monotonic() if isinstance(client, InSteps) else anyio.current_time()
 
 
@@ -141,14 +141,14 @@ async def pause(client: Asking, seconds: float) -> None:
 
 
 def within(client: Asking, seconds: float | None) -> AbstractContextManager[object]:
-    """Give the block so many seconds. Raises `TimeoutError` after that."""
+    """Limit the block to this many seconds; None is no limit. Raises `TimeoutError` after that."""
     if isinstance(client, InSteps):
         return client.client.within(seconds)
     return anyio.fail_after(seconds)
 
 
 def unwrap(result: Item | DisqueError) -> Item:
-    """The result of a command, of which errors are raised."""
+    """The result of a command. Raises it if it is an error."""
     if isinstance(result, DisqueError):
         raise result
     return result

@@ -1,4 +1,4 @@
-"""Looks after single jobs of a cluster, and after dead ones (`Admin.jobs`)."""
+"""Manages single jobs of a cluster, and dead ones (`Admin.jobs`)."""
 
 from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
@@ -16,24 +16,24 @@ from disque_trio.worker.runtime import runtime
 
 _ENDED: Final = "ended-jobs"
 _LOOKED_AT: Final = 50_000
-"""Copies of one node, of which few may fit."""
+"""The maximum number of replicas of one node that are scanned, if few of them match."""
 MOST_AT_ONCE: Final = 200
-"""Ids of one request."""
+"""The maximum number of ids in one request."""
 
 
 @attrs.frozen(eq=False)
 class Jobs(Operable):
-    """Looks after the jobs of a cluster. Each method raises `NoNodeError` if no node answers."""
+    """Manages the jobs of a cluster. Each method raises `NoNodeError` if no node answers."""
 
     FAMILY: ClassVar = "jobs"
     client: Asking
 
     async def find(self, id: str) -> Found[Copy]:
-        """The copies of a job, of all nodes that have one."""
+        """The replicas of a job, on all nodes."""
 
         async def ask(node: Address) -> list[Copy]:
             job = unwrap(*await self.client.ask(node, [commands.show(id)]))
-            # An acknowledgement, or a result, that is kept of a job is no copy of it.
+            # A node that keeps only the acknowledgement or the result has no replica.
             return [Copy(node=node, job=job)] if job is not None and job.body is not None else []
 
         return await at_each(self.client, ask)
@@ -41,16 +41,16 @@ class Jobs(Operable):
     async def ended(
         self, id: str | None = None, *, queue: str | None = None, limit: int = 1000
     ) -> Found[Copy]:
-        """What nodes remember of jobs that have ended, one record of each job and the latest first:
-        of this job, with its result if one is kept, or of this queue. A node remembers the latest
-        ones since its start (`ended-jobs`)."""
+        """The records that nodes keep of jobs that have ended, one for each job and the latest
+        first: of this job, with its result if one is kept, or of this queue. A node keeps the
+        latest records since its start (`ended-jobs`)."""
 
         async def ask(node: Address) -> list[Copy]:
             if id is not None:
                 job = unwrap(*await self.client.ask(node, [commands.show(id, is_ended=True)]))
                 is_known = job is not None and (job.ending or "result" in job.more)
                 return [Copy(node=node, job=job)] if job is not None and is_known else []
-            unwrap(*await self.client.ask(node, [commands.ping()]))  # it tells what the node can
+            unwrap(*await self.client.ask(node, [commands.ping()]))  # reports its features
             if _ENDED not in self.client.nodes.features(node):
                 return []
             return await self._scan_node(node, limit, cut, queue=queue, states=("ended",))
@@ -64,8 +64,8 @@ class Jobs(Operable):
         return Found(latest[:limit], found.unreached, bool(cut) or len(latest) > limit)
 
     async def status(self, id: str) -> JobStatus:
-        """What has become of a job, of all nodes that answer; of one that they no longer have, what
-        they remember of its end; of one that runs, which worker reports it."""
+        """The state of a job, by all nodes that answer. If they no longer have the job, it is their
+        record of its end. For a running job it includes the worker that reports it."""
         found = await self.find(id)
         ended = Found[Copy]([], {}) if found.items else await self.ended(id)
         status = status_of(id, ended if ended.items else found, runtime().now())
@@ -81,8 +81,8 @@ class Jobs(Operable):
         return status
 
     async def cancel(self, id: str) -> bool:
-        """End a job, wherever it is. A worker that runs it learns of that when it renews the lease,
-        and cancels its handler. False if no node has the job, or it has ended."""
+        """Cancel a job on all nodes. A worker that runs it cancels the handler at the next renewal
+        of the lease. Returns False if no node has the job, or it has ended."""
         live = [copy for copy in (await self.find(id)).items if copy.job.state != "acked"]
         if live:
             unwrap(*await self.client.ask(live[0].node, [commands.ackjob(id)]))
@@ -91,8 +91,8 @@ class Jobs(Operable):
     async def dead(
         self, queue: str | None = None, *, reason: str = "", limit: int = 1000
     ) -> Found[Copy]:
-        """Dead jobs, those that were added last first: of this queue, and with these words in their
-        reason, if any are given. If there are more than `limit`, it is not known which these are
+        """Dead jobs of the queue, or of all queues, whose reason contains the text; the job added
+        last comes first. If there are more than `limit`, an arbitrary part of them is returned
         (`Found.is_cut`)."""
 
         def fits(copy: Copy) -> bool:
@@ -112,9 +112,9 @@ class Jobs(Operable):
         text: str | None = None,
         limit: int = 100,
     ) -> Found[JobStatus]:
-        """Jobs that have not ended, those that were added last first: of this queue, in one of
-        these states, whose last error has this class, with this text in their body, if any is
-        given. If there are more than `limit`, it is not known which these are (`Found.is_cut`)."""
+        """Jobs that have not ended, the job added last first. The filters are the queue, the
+        states, the class of the last error, and a text in the body. If there are more than `limit`,
+        an arbitrary part of them is returned (`Found.is_cut`)."""
         now = runtime().now()
         found = await self._scan(
             limit,
@@ -127,14 +127,14 @@ class Jobs(Operable):
         copies: dict[str, list[Copy]] = {}
         for copy in found.items:
             copies.setdefault(copy.job.id, []).append(copy)
-        # Not by `added_at`, which is in milliseconds: several jobs are added in one.
+        # Not by `added_at`, which is in milliseconds: several jobs are added in one millisecond.
         latest = sorted(copies.items(), key=lambda each: -each[1][0].job.ctime)
         jobs = [status_of(id, Found(some, {}), now) for id, some in latest]
         chosen = [job for job in jobs if not states or job.state in states]
         return Found(chosen[:limit], found.unreached, found.is_cut or len(chosen) > limit)
 
     async def _scan(self, limit: int, fits: Callable[[Copy], bool], **filters: Any) -> Found[Copy]:
-        """The copies that each node has, until `limit` of it fit."""
+        """The replicas on each node, until `limit` of them match."""
         cut: list[Address] = []
         found = await at_each(
             self.client, lambda node: self._scan_node(node, limit, cut, fits, **filters)
@@ -149,7 +149,7 @@ class Jobs(Operable):
         fits: Callable[[Copy], bool] = lambda _copy: True,
         **filters: Any,
     ) -> list[Copy]:
-        """Those of one node, which is then in `cut` if it may have more."""
+        """The replicas on one node. The node is added to `cut` if it may have more."""
         found: list[Copy] = []
         cursor = fitting = 0
         while fitting < limit and len(found) < max(limit, _LOOKED_AT):
@@ -165,7 +165,8 @@ class Jobs(Operable):
         return found
 
     async def of_each(self, copies: Iterable[Copy], make: Callable[..., Command[int]]) -> int:
-        """Ask for each job at one node only, so that it counts once."""
+        """Run a command for each job at one node only, so that it counts once. Returns the sum of
+        the replies."""
         by_node: dict[Address, list[str]] = {}
         for id, node in {copy.job.id: copy.node for copy in copies}.items():
             by_node.setdefault(node, []).append(id)
@@ -178,12 +179,14 @@ class Jobs(Operable):
 
 
 def _by_detail(copy: Copy) -> tuple[bool, bool]:
-    """Of one job, the node first at which a client has ended it, then those that keep a result."""
+    """The order of records of one job: first that of the node at which a client ended it, then
+    those with a result."""
     is_first = copy.job.ending is not None and bool(copy.job.ending.by)
     return is_first, "result" in copy.job.more
 
 
 def _latest_first(copy: Copy) -> tuple[float, float]:
-    """By the end; of those that ended in one millisecond, the one added last comes first."""
+    """By time of the end; among jobs that ended in the same millisecond, the one added last comes
+    first."""
     ending = copy.job.ending
     return (0.0 if ending is None else -ending.at), -copy.job.ctime

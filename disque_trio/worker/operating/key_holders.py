@@ -1,7 +1,7 @@
-"""Which jobs have certain keys, asked of each node for what it knows itself.
+"""Finds the jobs with certain keys, by asking each node for its own knowledge.
 
-While a node is lost and not suspected yet, SHOW KEY at the others waits for it, and fails after
-five seconds. With LOCAL no node waits for another, so what the living ones hold is found at once.
+While a node is lost and not yet suspected, SHOW KEY at other nodes waits for it, and fails after
+five seconds. With LOCAL no node waits for another, so jobs on live nodes are found immediately.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,15 +17,14 @@ from disque_trio.worker.operating.asking import Asking, InSteps, at_each, unwrap
 from disque_trio.worker.options import Place
 
 PATIENCE_S: Final = 5.0
-"""How long a node that does not answer is waited for."""
+"""How long to wait for a node that does not answer."""
 _ENDED: Final = "done-kept"
 _STATES: Final = ("waiting", "backing-off", "with-worker", "queued", "dead", _ENDED)
 """If nodes report several states of one job, the last of these applies, as in SHOW KEY."""
 
 
 async def key_holders(client: Asking, places: Sequence[Place]) -> list[KeyHolder | None]:
-    """The jobs that have these keys, as far as the nodes that answer know. Raises `NoNodeError` if
-    none does."""
+    """The jobs with these keys, as far as nodes answer. Raises `NoNodeError` if none does."""
     asked = [commands.show_key(*place, is_local=True) for place in places]
 
     async def ask(node: Address) -> list[list[KeyHolder | None]]:
@@ -36,20 +35,20 @@ async def key_holders(client: Asking, places: Sequence[Place]) -> list[KeyHolder
         return []
 
     answers = (await at_each(client, ask)).items
-    if places and not answers:  # those that were found have failed since
+    if places and not answers:  # the nodes found before have failed since
         raise NoNodeError("no node says which jobs have the keys")
     return [_joined(each[place] for each in answers) for place in range(len(places))]
 
 
 async def key_holder(client: Asking, place: Place) -> KeyHolder | None:
-    """The job that has this key (`key_holders`)."""
+    """The job with this key (`key_holders`)."""
     (found,) = await key_holders(client, [place])
     return found
 
 
 async def is_held(client: Asking, place: Place) -> bool:
-    """Does any node know a job that has this key? The first one that does is enough, so a node that
-    does not answer delays only a no. Raises `NoNodeError` if none answers."""
+    """Does any node have a job with this key? The first positive answer suffices, so a node that
+    does not answer delays only a negative result. Raises `NoNodeError` if no node answers."""
     if isinstance(client, InSteps):
         return await key_holder(client, place) is not None
     is_found = False
@@ -71,7 +70,7 @@ async def is_held(client: Asking, place: Place) -> bool:
 
 
 def _joined(holders: Iterable[KeyHolder | None]) -> KeyHolder | None:
-    """Of several jobs, one that has not ended."""
+    """The job with the key; if there are several, one that has not ended."""
     by_id: dict[str, list[KeyHolder]] = {}
     for each in holders:
         if each is not None:

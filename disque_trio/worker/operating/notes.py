@@ -1,4 +1,4 @@
-"""What workers and those who look after them tell each other: bodies of jobs in reserved queues."""
+"""Messages between workers and operators: bodies of jobs in reserved queues."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, get_args
@@ -9,17 +9,17 @@ from disque_trio.worker.codec import body_reader
 from disque_trio.worker.reporting import Report
 
 RESERVED: Final = "disque-trio."
-"""Names of queues that begin so are the library's."""
+"""The prefix of queues that are reserved for this library."""
 WORKERS: Final = RESERVED + "workers"
-"""Notes of workers. Nobody takes them; they end by themselves."""
+"""The queue of workers' heartbeats. They are never taken, and expire."""
 CONTROL: Final = RESERVED + "control."
-"""Before the name of a worker and its key: its orders."""
+"""The prefix of the queue of a worker's orders; the worker's name and key follow."""
 ANSWERS: Final = RESERVED + "answers."
-"""Before the key of a request: its answers."""
+"""The prefix of the queue of an answer; the key of the request follows."""
 EVERY_S: Final = 10.0
-"""How often a worker makes a new note."""
+"""The interval between heartbeats of a worker."""
 SILENT_S: Final = 15.0
-"""A worker whose note is older is silent."""
+"""A worker is silent if its last heartbeat is older than this."""
 NOTE_TTL_S: Final = 30
 ORDER_TTL_S: Final = 60
 
@@ -32,13 +32,13 @@ class Due:
     """A schedule that a worker keeps."""
 
     name: str
-    """Of the task."""
+    """The name of the task."""
     when: str
     """`30 2 * * * Europe/Berlin`, or `every 60 s`."""
     next: int
-    """Unix seconds by the worker's clock."""
+    """The next tick, in Unix seconds on the worker's clock."""
     schedule: str = ""
-    """Its name, if it was added at run time."""
+    """The name of the schedule, if it was added at run time."""
 
 
 @attrs.frozen(kw_only=True)
@@ -50,7 +50,7 @@ class Note:
     report: Report
     schedules: Sequence[Due] = ()
     attempts: Mapping[str, int] = attrs.Factory(dict)
-    """By task: after how many attempts a job is dead."""
+    """By task: the number of attempts after which a job is dead."""
 
 
 @attrs.frozen(kw_only=True)
@@ -59,19 +59,19 @@ class Order:
 
     order: OrderName
     reply_to: str
-    """The queue for its answer."""
+    """The queue for the answer."""
 
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """A worker has obeyed."""
+    """The answer of a worker that has carried out an order."""
 
     report: Report
     stacks: str = ""
-    """Of all tasks and threads, for `dump`."""
+    """The stacks of all tasks and threads, for `dump`."""
 
 
 read_note: Final[Callable[[bytes], Note]] = body_reader(Note)
 read_order: Final[Callable[[bytes], Order]] = body_reader(Order)
 read_answer: Final[Callable[[bytes], Answer]] = body_reader(Answer)
-"""They raise one of `codec.BAD_INPUT`."""
+"""These raise one of `codec.BAD_INPUT`."""

@@ -1,4 +1,4 @@
-"""What an operation on a cluster will do, and what it has done (`observe.operations`)."""
+"""The plan and the outcome of an operation on a cluster (`observe.operations`)."""
 
 from collections.abc import Awaitable, Callable
 from importlib import import_module
@@ -12,12 +12,12 @@ Json = dict[str, Any]
 
 
 class MistakeError(Exception):
-    """Somebody asks for what cannot be. Control characters of names are escaped in its text."""
+    """A request that cannot be carried out. Control characters of names are escaped in its text."""
 
     def __init__(self, text: str, advice: str = "") -> None:
         super().__init__(text, advice)
         self.text = text
-        """Why it cannot be."""
+        """Why it cannot be carried out."""
         self.advice = advice
         """What to do instead."""
 
@@ -26,51 +26,53 @@ class MistakeError(Exception):
 
 
 class SilentNodeError(MistakeError):
-    """The node that is meant does not answer: later the same may be done."""
+    """The node that is required does not answer; the same request may succeed later."""
 
 
 @attrs.define
 class Outcome:
-    """What has become of it, node by node, or worker by worker."""
+    """The outcome of an operation, by node or by worker."""
 
     says: list[str] = attrs.Factory(list)
     failed: list[str] = attrs.Factory(list)
     count: int = 0
-    """Jobs, queues, workers or connections that it has changed."""
+    """The number of jobs, queues, workers or connections that the operation has changed."""
     unasked: list[str] = attrs.Factory(list)
-    """Lines about nodes that did not answer, and so were not asked."""
+    """Lines about nodes that did not answer, so the operation does not include them."""
     details: list[Json] = attrs.Factory(list)
     """The answers of workers, for programs."""
 
 
 Report = Callable[[str], None]
-"""Reports how far it is."""
+"""Reports the progress of an operation."""
 Run = Callable[[Outcome, Report], Awaitable[None]]
-"""Does it; the outcome has what is done even if it is stopped."""
+"""Carries out an operation. The outcome contains what was done even if it is cancelled."""
 
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """What will be done. Nothing is changed before `run`."""
+    """What an operation will do. Nothing is changed before `run`."""
 
     target: str
-    """For the log."""
+    """The target of the operation, for the log."""
     says: list[str]
     run: Run
     unasked: list[str] = attrs.Factory(list)
-    """Of `says`, the lines about nodes that do not answer, and so will not be asked."""
+    """The lines of `says` about nodes that do not answer, so the operation will not include
+    them."""
     confirm: str | None = None
-    """What a person must type first."""
+    """The text that an operator must type first; None for none."""
     risk: str = ""
-    """Why whoever asks must be sure, although the operation is usually harmless."""
+    """Why the operation needs a confirmation, although it is usually harmless; empty if it needs
+    none."""
 
 
 class Operable:
     """Has the operations of a family as methods, such as `app.admin.queues.pause("mail")`.
 
-    They take the arguments of the table (`observe.operations`), and give the `Outcome`. They raise
-    `MistakeError` for what cannot be done, also for what is risky without `is_sure`, and
-    `DisqueError`.
+    They take the arguments in the table (`observe.operations`), and return the `Outcome`. They
+    raise `MistakeError` for a request that cannot be carried out, or that is risky and lacks
+    `is_sure`, `TypeError` for other arguments, and errors of the client.
     """
 
     __slots__ = ()

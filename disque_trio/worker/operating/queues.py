@@ -1,4 +1,4 @@
-"""Looks after the queues of a cluster (`Admin.queues`)."""
+"""Reads the state of the queues of a cluster (`Admin.queues`)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final
@@ -22,27 +22,31 @@ class QueueTotals:
 
     name: str
     length: int
-    """How many jobs are queued."""
+    """The number of enqueued jobs."""
     delayed: int | None
-    """After a fault several nodes may count one job (`is_delayed_most`)."""
+    """The number of delayed jobs. After a fault several nodes may count the same job
+    (`is_delayed_most`)."""
     leased: int | None
-    """How many jobs workers have."""
+    """The number of jobs that are leased."""
     dead: int | None
-    """These three are None if only original nodes know the queue."""
+    """The number of dead jobs. `delayed`, `leased` and `dead` are None if only original nodes have
+    the queue."""
     restored: int | None
-    """Jobs that wait for the end of their RETRY after a restart of a node (`restored_of`)."""
+    """The number of jobs that wait for the end of their RETRY after a restart of a node
+    (`restored_of`)."""
     restored_due_s: float | None
-    """Until the first of those is queued; None without any."""
+    """Seconds until the first of those is enqueued; None without any."""
     delayed_due_s: float | None
-    """Until the first of the delayed ones is queued; None without any, and if no node tells."""
+    """Seconds until the first delayed job is enqueued; None without any, or if no node reports
+    it."""
     next_age_s: float
-    """Of the job that waits longest."""
+    """The waiting time of the job that waits longest, in seconds."""
     blocked: int
-    """Clients that wait for its jobs."""
+    """The number of clients that wait for its jobs."""
     jobs_in: int
     jobs_out: int
     paused: dict[str, str]
-    """By node that has paused it: `in`, `out` or `all`."""
+    """By each node that has paused it: `in`, `out` or `all`."""
     is_dead_least: bool = False
     """May more jobs be dead (`dead_of`)?"""
     is_restored_least: bool = False
@@ -50,21 +54,21 @@ class QueueTotals:
     is_delayed_most: bool = False
     """May fewer jobs be delayed?"""
     limits: QueueLimits | None = None
-    """Those of QUEUE LIMIT; None without any."""
+    """The limits of QUEUE LIMIT; None without any."""
     is_limited: bool = False
-    """Do clients wait, at a node, only because of the limits?"""
+    """Do clients at some node wait only because of the limits?"""
 
 
 @attrs.frozen(eq=False)
 class Queues(Operable):
-    """Looks after the queues of a cluster. Each method raises `NoNodeError` if no node answers."""
+    """Manages the queues of a cluster. Each method raises `NoNodeError` if no node answers."""
 
     FAMILY: ClassVar = "queues"
     client: Client
 
     async def all(self) -> Found[QueueTotals]:
-        """The queues that nodes know, by name. Those that have no job and no limits are forgotten
-        after five minutes."""
+        """All queues on the nodes, by name. A node forgets a queue without jobs and limits after
+        five minutes."""
         found = await at_each(self.client, self._of_node)
         by_name: dict[str, list[tuple[str, QueueStats]]] = {}
         for node, stats in found.items:
@@ -73,7 +77,7 @@ class Queues(Operable):
         return Found(totals, found.unreached)
 
     async def find(self, name: str) -> Found[QueueTotals]:
-        """The queue of this name; no item if no node knows it."""
+        """The queue with this name; no item if no node has it."""
 
         async def ask(node: Address) -> list[tuple[str, QueueStats]]:
             stats = unwrap(*await self.client.ask(node, [commands.qstat(name)]))
@@ -83,7 +87,7 @@ class Queues(Operable):
         return Found([_totals(name, found.items)] if found.items else [], found.unreached)
 
     async def limits(self, name: str) -> Found[tuple[Address, QueueInfo | None]]:
-        """What each node tells of the limits of a queue; None from one that does not know
+        """The limits of a queue as each node reports them; None for a node without support for
         limits."""
 
         async def ask(node: Address) -> list[tuple[Address, QueueInfo | None]]:
@@ -107,13 +111,13 @@ class Queues(Operable):
 
 
 _COPIES: Final = 3
-"""Of a job, unless its client asks for others."""
+"""The usual number of replicas of a job."""
 
 
 def dead_of(counts: Iterable[int | None]) -> tuple[int | None, bool]:
-    """How many jobs of a queue are dead, if nodes count so many; and whether there may be more.
-    Each holder of a job counts it, so there are as many as at the node with most of them, unless
-    jobs are held by different nodes. Equal counts of a few nodes are regarded as the same jobs."""
+    """The number of dead jobs of a queue, from the counts of the nodes, and whether there may be
+    more. Each holder counts a job, so the largest count is the number, unless different nodes hold
+    different jobs. Equal counts of a few nodes are regarded as the same jobs."""
     known = [each for each in counts if each is not None]
     holding = [each for each in known if each]
     is_exact = len(holding) <= 1 or (len(holding) <= _COPIES and len(set(holding)) == 1)
@@ -121,9 +125,9 @@ def dead_of(counts: Iterable[int | None]) -> tuple[int | None, bool]:
 
 
 def restored_of(nodes: Sequence[QueueStats | Any]) -> tuple[int | None, bool]:
-    """How many jobs of a queue wait for the end of their RETRY after a restart, by the figures of
-    the nodes; and whether there may be more. A node counts each replica that it has read, also of a
-    job that is queued, delayed or with a worker at another node."""
+    """The number of jobs of a queue that wait for the end of their RETRY after a restart, from the
+    counts of the nodes, and whether there may be more. A node counts each replica that it has read,
+    even if the job is enqueued, delayed or leased at another node."""
     there = [each.length + (each.leased or 0) + (each.delayed or 0) for each in nodes]
     counts = [
         (each.restored, sum(there) - own)
@@ -136,7 +140,7 @@ def restored_of(nodes: Sequence[QueueStats | Any]) -> tuple[int | None, bool]:
 
 
 def is_most(counts: Iterable[int | None]) -> bool:
-    """Do several nodes have some of these jobs, so that one job may be counted twice?"""
+    """Do several nodes count such jobs, so that one job may be counted twice?"""
     return sum(bool(each) for each in counts) > 1
 
 

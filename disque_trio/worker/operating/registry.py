@@ -1,7 +1,7 @@
-"""A worker's side: it notes what it does every ten seconds, and obeys orders.
+"""The worker's side: it publishes a heartbeat every ten seconds, and carries out orders.
 
-A new note takes the place of the one before, which is dropped at its node. What a worker leaves
-when it is killed ends with its TTL. An order is delivered at most once.
+A new heartbeat replaces the previous one, which is deleted at its node. The heartbeat of a killed
+worker expires. An order is delivered at most once.
 """
 
 import logging
@@ -39,44 +39,44 @@ if TYPE_CHECKING:
     from disque_trio.worker.cron.schedule import Schedule
 
 WAIT_S: Final = 30.0
-"""How long a GETJOB for orders waits."""
+"""How long a GETJOB for orders waits, in seconds."""
 PAUSE_S: Final = 5.0
-"""After no node has answered."""
+"""The pause if no node has answered."""
 GRACE_S: Final = 1.0
 MOST_STACKS: Final = 65_536
 MOST_SCHEDULES: Final = 200
-"""In a note."""
+"""The maximum number of schedules in a heartbeat."""
 MOST_TASKS: Final = 500
-"""Whose attempts are in a note."""
+"""The maximum number of tasks in a heartbeat."""
 _log: Final = logging.getLogger("disque_trio.worker")
 
 
 @attrs.define(eq=False, kw_only=True)
 class Registrar:
-    """Notes what a worker does, and gives it the orders that come, while `run` runs."""
+    """Publishes the heartbeats of a worker, and passes orders to it, while `run` runs."""
 
     worker: Worker
     client: Client
     schedules: "Sequence[Schedule]" = ()
-    """That it keeps, of those that are declared."""
+    """The declared schedules that it keeps."""
     added: "Callable[[], Sequence[Due]] | None" = None
-    """Those that it keeps of the ones added at run time."""
+    """Returns the schedules that it keeps of those added at run time."""
     attempts: Mapping[str, int] = attrs.Factory(dict)
-    """By task: after how many attempts a job is dead."""
+    """By task: the number of attempts after which a job is dead."""
     every_s: float = EVERY_S
     ttl_s: int = NOTE_TTL_S
     draw: Callable[[], float] = random.random
-    """A random number from 0 to 1: notes are up to a tenth earlier or later."""
+    """Returns a random number from 0 to 1: heartbeats vary by up to a tenth of the interval."""
     _control: str = attrs.field(init=False)
     _noted: str = attrs.field(init=False, default="")
-    """The id of the last note."""
+    """The id of the last heartbeat."""
     _changed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
 
     def __attrs_post_init__(self) -> None:
         self._control = f"{CONTROL}{self.worker.name}.{runtime().new_key()}"
 
     async def run(self) -> None:
-        """Until it is cancelled. Then the note is taken away."""
+        """Run until cancelled, then delete the heartbeat."""
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._obey)
@@ -91,7 +91,7 @@ class Registrar:
         while True:
             self._changed = anyio.Event()
             note = write(self._note(), "json")
-            # Whole, or not at all: a note without its id could not be taken away.
+            # Not cancellable: a heartbeat without its id could not be deleted.
             with anyio.move_on_after(PAUSE_S, shield=True):
                 added, *_ = await self._send([_once(WORKERS, note, self.ttl_s), *self._removal()])
                 self._noted = added if isinstance(added, str) else self._noted
@@ -117,7 +117,7 @@ class Registrar:
         return [commands.fastack(self._noted)] if self._noted else []
 
     async def _send(self, asked: Sequence[Command[Any]]) -> list[Any]:
-        """The results; errors in the place of those that are missing."""
+        """The results of the commands; if nodes do not answer, errors instead."""
         try:
             return await self.client.run_all(asked)
         except DisqueError as error:
@@ -148,11 +148,11 @@ class Registrar:
         answer = write(Answer(report=self.worker.report(), stacks=dump), "json")
         if order.reply_to.startswith(ANSWERS):
             await self._send([_once(order.reply_to, answer, ORDER_TTL_S)])
-        if order.order == "stop":  # it ends soon, and this with it
+        if order.order == "stop":  # the worker ends soon, and cancels this task
             self.worker.drain()
         self._changed.set()
 
 
 def _once(queue: str, body: bytes, ttl_s: int) -> Command[str]:
-    """ADDJOB of what is delivered at most once, and has one copy."""
+    """The ADDJOB of a job that is delivered at most once, and has one replica."""
     return commands.addjob(queue, body, replicate=1, retry=0, ttl=ttl_s)

@@ -1,4 +1,4 @@
-"""What has become of a job, out of what the nodes of a cluster know of its copies."""
+"""The state of a job, from the states of its replicas."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 State = Literal["waiting", "delayed", "leased", "backing-off", "dead", "done", "ended", "unknown"]
 
 _FOLLOWS: Final = 1
-"""In SHOW: it is held back until another job has ended."""
+"""The value of `follows` in SHOW for a job that is held back until another job has ended."""
 
 
 @attrs.frozen(kw_only=True)
@@ -24,43 +24,44 @@ class JobStatus:
 
     id: str
     state: State
-    """`waiting`: it is queued, or held back until the job that has its key has ended. `delayed`:
-    its `delay` or `at` is not over. `leased`: a worker has it, which runs it or soon will.
-    `backing-off`: it waits after a failed attempt, or was snoozed. `dead`: it is not tried again.
-    `done`: it was acknowledged, by a worker or because it was cancelled. `ended`: it has ended
-    without that, see `outcome`. `unknown`: no node that answered knows it: it was never added, or
-    ended before the jobs whose ends nodes remember (`ended-jobs`)."""
+    """`waiting`: it is enqueued, or held back until the job with its key has ended. `delayed`: its
+    `delay` or `at` is not over. `leased`: a worker has it, and runs it or will soon. `backing-off`:
+    it waits after a failed attempt or a snooze. `dead`: it is not retried. `done`: it was
+    acknowledged, by a worker or by a cancellation. `ended`: it has ended in another way
+    (`outcome`). `unknown`: no node that answered has it; it was never added, or nodes no longer
+    have the record of its end (`ended-jobs`)."""
     task: str = ""
     queue: str = ""
     failures: int = 0
-    """Failed attempts."""
+    """The number of failed attempts."""
     deliveries: int = 0
-    """How often it was redelivered because a worker had lost it."""
+    """The number of redeliveries because a worker lost it."""
     reason: str = ""
     """Why it is dead."""
     added_at: float | None = None
-    """Unix time."""
+    """When it was added, in Unix seconds."""
     due_in: float | None = None
     """Seconds until it is enqueued, if it is delayed or backs off."""
     outcome: str = ""
-    """How it ended (`Ending.outcome`), if a node remembers that."""
+    """How it ended (`Ending.outcome`), if a node has the record."""
     ended_at: float | None = None
-    """Unix time, likewise."""
+    """When it ended, in Unix seconds, if a node has the record."""
     error: LastError | None = None
-    """Of the last failed attempt."""
+    """The error of the last failed attempt."""
     worker: str = ""
-    """The name of the worker that runs it, as that reports every few seconds."""
+    """The name of the worker that runs it, from the heartbeat that the worker publishes every few
+    seconds."""
     since: float | None = None
-    """When that has begun the run, in Unix time."""
+    """When the worker started the run, in Unix seconds."""
     has_result: bool = False
     """Do nodes keep its result (`App.result`)?"""
     unreached: Mapping[str, str] = attrs.field(factory=dict)
-    """The reason of each node that did not answer. The state lacks what only such nodes hold."""
+    """By node that did not answer: the error. The state excludes what only such nodes have."""
 
     @property
     def is_over(self) -> bool:
-        """True if it will not run again, as far as is known. One that is `unknown` may be at a node
-        that did not answer."""
+        """Has the job ended, as far as known? An `unknown` job may be on a node that did not
+        answer."""
         return self.state in ("dead", "done", "ended") or (
             self.state == "unknown" and not self.unreached
         )
@@ -68,14 +69,14 @@ class JobStatus:
 
 @attrs.frozen(kw_only=True)
 class Copy:
-    """A job, as one node knows it."""
+    """The replica of a job on one node."""
 
     node: Address = attrs.field(repr=str)
     job: JobDetails
 
     @property
     def task(self) -> str:
-        """The name of its task; empty if it is of no task."""
+        """The name of its task; empty if the body is not of a task."""
         ending = self.job.ending
         if ending is not None and self.job.body is None:
             return task_at_start(ending.body_start)
@@ -83,7 +84,7 @@ class Copy:
 
     @property
     def reason(self) -> str:
-        """Why it is dead; empty if nobody has said it."""
+        """Why it is dead; empty if no reason is known."""
         reason = self.job.more.get("reason", b"")
         return reason.decode(errors="backslashreplace") if isinstance(reason, bytes) else ""
 
@@ -94,13 +95,13 @@ class Copy:
 
 
 def status_of(id: str, found: "Found[Copy]", now: float) -> JobStatus:
-    """Of all copies of a job; `now` is Unix time."""
+    """The state of a job from all of its replicas; `now` is Unix time."""
     if not found.items:
         return JobStatus(id=id, state="unknown", unreached=found.unreached)
     of_states: dict[State, Copy] = {}
     for copy in found.items:
         of_states.setdefault(_state(copy.job, now), copy)
-    # A copy that is not queued says "leased" whoever has the job, so others know better.
+    # A replica that is not enqueued reports "leased" wherever the job is, so other states win.
     state = next(each for each in _BEST_FIRST if each in of_states)
     copy = of_states[state]
     ending = copy.job.ending
@@ -146,12 +147,12 @@ def _state(job: JobDetails, now: float) -> State:
 
 
 def is_delayed(job: JobDetails, now: float) -> bool:
-    """Is its delay not over?"""
+    """Is the delay of the job not over?"""
     return added_at(job) + job.delay > now
 
 
 def added_at(job: JobDetails) -> float:
-    """Unix time."""
+    """When the job was added, in Unix seconds."""
     return job.ctime // 1_000_000 / 1000
 
 

@@ -1,5 +1,6 @@
 """Schedules that are added, paused and removed while workers run (`App.schedules`).
 
-Each is a record in the body of one job, with a key; `records` reads and writes them, `keeping` adds
-their ticks in workers, `schedules` is what apps call (decision 138; docs/worker-cron.md).
+Each schedule is a record in the body of one job with a key. `records` reads and writes records,
+`keeping` adds ticks in workers, and `schedules` is the API for apps (decision 138;
+docs/worker-cron.md).
 """

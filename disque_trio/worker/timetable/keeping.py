@@ -1,8 +1,8 @@
 """Adds the ticks of recorded schedules while a worker runs.
 
-Every worker whose app has the task looks at the records every few seconds, and keeps a loop for
-each schedule, as for those that are declared. Before it adds a tick it asks for the record, so that
-a schedule that was paused, changed or removed meanwhile adds none.
+Every worker whose app has the task reads the records every few seconds, and runs a loop for each
+schedule, as for declared ones. Before it adds a tick it checks the record, so that a schedule that
+was paused, changed or removed adds none.
 """
 
 import logging
@@ -23,17 +23,17 @@ from disque_trio.worker.runtime import runtime
 from disque_trio.worker.timetable.records import Entry, Timetable
 
 LOOK_S: Final = 4.0
-"""How often the records are read; by a quarter more or less."""
+"""The interval at which records are read, in seconds; it varies by a quarter."""
 _log: Final = logging.getLogger("disque_trio.worker.cron")
 
 
 class ChangedError(Exception):
-    """The record is another one now."""
+    """The record has changed."""
 
 
 @attrs.define(eq=False)
 class _Loop:
-    """One schedule that is kept."""
+    """The loop of one schedule."""
 
     entry: Entry
     scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope)
@@ -41,7 +41,7 @@ class _Loop:
 
 @attrs.define(eq=False, kw_only=True)
 class TimetableKeeper:
-    """Keeps the recorded schedules whose tasks these are, while `run` runs."""
+    """Adds the ticks of recorded schedules of these tasks while `run` runs."""
 
     enqueuer: Enqueuer
     tasks: Collection[str]
@@ -50,11 +50,11 @@ class TimetableKeeper:
     _loops: dict[str, _Loop] = attrs.field(init=False, factory=dict)
     """By name of the schedule."""
     _unreadable: set[str] = attrs.field(init=False, factory=set)
-    """Keys of records that were complained of."""
+    """Keys of invalid records that were logged."""
     _changed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         start = runtime().now()
         async with anyio.create_task_group() as tasks:
             while True:
@@ -73,7 +73,7 @@ class TimetableKeeper:
         *,
         task_status: TaskStatus[Any] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """As long as a worker runs: `run` is the method of `Worker`."""
+        """Run beside a worker; `run` is the method of `Worker`."""
         async with anyio.create_task_group() as tasks:
             if self.tasks:
                 tasks.start_soon(self.run)
@@ -81,14 +81,14 @@ class TimetableKeeper:
             tasks.cancel_scope.cancel()
 
     async def entries(self) -> list[Entry]:
-        """Those of these tasks, also paused ones. Raises errors of the client."""
-        # A search among many jobs would take long, each few seconds; a record that is not shown
-        # for a moment is asked about in `_look`.
+        """The schedules of these tasks, including paused ones. Raises errors of the client."""
+        # A search among many jobs every few seconds would take long; `_look` checks a record that
+        # is temporarily not shown.
         known = await Timetable(self.enqueuer.client).all(searches=False)
         return [each for each in known.items if each.task in self.tasks]
 
     def dues(self) -> list[Due]:
-        """What is kept, for the worker's notes."""
+        """The schedules that are kept, for the worker's heartbeat."""
         now, found = runtime().now(), []
         for loop in self._loops.values():
             entry = loop.entry
@@ -100,7 +100,7 @@ class TimetableKeeper:
         timetable = Timetable(self.enqueuer.client)
         found = {each.name: each for each in await self.entries()}
         for name, loop in list(self._loops.items()):
-            # Its node may be down: another one queues the record soon.
+            # Its node may be down: another one soon enqueues the record.
             is_same = name not in found and await timetable.counts(loop.entry)
             if not is_same and found.get(name) != loop.entry:
                 loop.scope.cancel()
@@ -113,7 +113,7 @@ class TimetableKeeper:
         cron: Any = import_module("disque_trio.worker.cron.schedule")
         try:
             schedule = entry.schedule()
-        except (ValueError, TypeError) as error:  # a time zone that this machine does not know
+        except (ValueError, TypeError) as error:  # for example, an unknown time zone
             if entry.key not in self._unreadable:
                 self._unreadable.add(entry.key)
                 _log.warning("schedule %s cannot be kept: %s", entry.name, error)
@@ -132,12 +132,12 @@ class TimetableKeeper:
                 if self._loops.get(loop.entry.name) is loop:
                     del self._loops[loop.entry.name]
                 self._changed.set()
-            except Exception:  # its record says what no worker of this version can do
+            except Exception:  # this version does not support its record
                 _log.exception("schedule %s cannot be kept", loop.entry.name)
 
     async def add(self, entry: Entry, tick: int) -> None:
-        """Add the job of a tick, if no worker has. Raises `ChangedError`, and errors of the
-        client."""
+        """Add the job of a tick, unless a worker has added it. Raises `ChangedError`, and errors of
+        the client."""
         if not await Timetable(self.enqueuer.client).counts(entry):
             raise ChangedError(entry.name)
         try:

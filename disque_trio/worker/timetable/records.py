@@ -1,9 +1,9 @@
-"""The records of schedules: jobs of a reserved queue, which nobody takes.
+"""The records of schedules: jobs of a reserved queue that are never taken.
 
-A change adds a record with a higher revision and then ends the ones before, so a schedule is there
-at each moment; of several records with one name the highest revision counts. Each record has a key
-of its own, by which any node tells whether it still counts. `IFEXISTS replace` would not do: it
-replaces no job that a node has queued again, such as after a partition.
+A change first adds a record with a higher revision and then ends the previous ones, so a schedule
+always exists; of several records with one name, the highest revision applies. Each record has its
+own key, by which any node can check whether it still applies. `IFEXISTS replace` does not suffice:
+it does not replace a job that a node has enqueued again, for example after a partition.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -44,17 +44,18 @@ if TYPE_CHECKING:
 
 QUEUE: Final = RESERVED + "timetable"
 RETRY_S: Final = 10
-"""After the loss of the node at which a record is queued, another one shows it so soon."""
+"""After the loss of the node at which a record is enqueued, another node enqueues it after this
+time, in seconds."""
 MOST: Final = 10_000
-"""Schedules of a cluster: each worker reads all records every few seconds if any has changed, and
-so does each addition if somebody else has changed one."""
+"""The maximum number of schedules of a cluster. Each worker reads all records every few seconds if
+any has changed; so does each addition if another client has changed one."""
 _READ: Final = 2 * MOST
-"""Records of one node: two of a schedule that is being changed, and those that are added at the
-same time."""
+"""The maximum number of records that are read from one node: a schedule that is being changed has
+two."""
 _NAMED: Final = 10
-"""Schedules that an error names."""
+"""The maximum number of schedules that an error lists."""
 MAX_NAME: Final = 200
-"""Bytes."""
+"""The maximum length of a name, in bytes."""
 
 
 class UnknownScheduleError(MistakeError):
@@ -62,19 +63,19 @@ class UnknownScheduleError(MistakeError):
 
 
 class TooManySchedulesError(MistakeError):
-    """There is no room for one more schedule."""
+    """The cluster has the maximum number of schedules."""
 
 
 @attrs.frozen(kw_only=True)
 class Entry:
-    """A schedule that was added at run time, as it is recorded."""
+    """The record of a schedule that was added at run time."""
 
     name: str
     task: str
     cron: str = ""
-    """Five fields, or a nickname; empty with `every`."""
+    """Five fields of cron, or a nickname such as `@daily`; empty with `every`."""
     every: int | None = None
-    """Seconds."""
+    """The interval in seconds; None with `cron`."""
     tz: str = "UTC"
     missed: str = "skip"
     within: int | None = None
@@ -82,33 +83,33 @@ class Entry:
     args: list[Any] = attrs.Factory(list)
     kwargs: dict[str, Any] = attrs.Factory(dict)
     options: dict[str, Any] = attrs.Factory(dict)
-    """Of the jobs: those that are no defaults."""
+    """The options of the jobs that are not defaults."""
     is_told: bool = False
-    """Does the task take `scheduled`, the instant of the tick?"""
+    """Does the task have the argument `scheduled`, the instant of the tick?"""
     is_paused: bool = False
     since: int = 0
-    """Unix seconds: ticks up to then are not due. When it was added, got another rule, or was
-    resumed."""
+    """Unix seconds: ticks up to this time are not due. It is the time at which the schedule was
+    added, changed its rule, or was resumed."""
     revision: int = 0
-    """Each change has a higher one: the milliseconds of the Unix time, if the clock runs well."""
+    """Increases with each change: Unix time in milliseconds, if clocks are correct."""
 
     @property
     def key(self) -> str:
-        """Of the job that has this record."""
+        """The key of the job that contains this record."""
         return f"{self.revision:x}/{self.name}"
 
     @property
     def when(self) -> str:
-        """The rule, as a person would write it. Raises as `schedule`."""
+        """The rule as readable text. Raises as `schedule`."""
         return self.schedule().ticks.words
 
     @property
     def queue(self) -> str:
-        """That of its jobs."""
+        """The queue of its jobs."""
         return str(self.options.get("queue", Options().queue))
 
     def schedule(self) -> "Schedule":
-        """When it is due. Raises `ValueError` and `TypeError` for what cannot be."""
+        """The schedule. Raises `ValueError` and `TypeError` for an invalid record."""
         declaring = import_module("disque_trio.worker.cron.declaring")  # calendars, time zones
         values = {"missed": self.missed, "within": self.within, "partition": self.partition}
         options = {name: each for name, each in values.items() if each is not None}
@@ -124,8 +125,9 @@ class Entry:
         return None if self.is_paused else next(self.schedule().ticks.after(after), None)
 
     def request(self, enqueuer: Enqueuer, tick: int, *, is_tick: bool = True) -> Request[Any]:
-        """The ADDJOB of a tick, once by its key; or of a run out of turn, without one, whose result
-        may be awaited. Raises `ValueError` for a record that cannot be, and what hooks raise."""
+        """The ADDJOB of a tick, with a unique key. Without `is_tick`: of an additional run, without
+        a key, whose result may be awaited. Raises `ValueError` for an invalid record, and errors of
+        hooks."""
         declaring: Any = import_module("disque_trio.worker.cron.declaring")
         extra = declaring.instant(tick) if self.is_told else {}
         form = enqueuer.form
@@ -153,11 +155,11 @@ class Entry:
 
 
 read: Final = body_reader(Entry)
-"""Raises one of `codec.BAD_INPUT`."""
+"""Decodes a record. Raises one of `codec.BAD_INPUT`."""
 
 
 ByName = Mapping[str, Sequence[Entry]]
-"""Records by name; of those of one name the last one counts."""
+"""Records by name; of several with one name the last one applies."""
 
 
 @attrs.frozen
@@ -169,13 +171,13 @@ class Timetable:
 
     async def all(self, *, searches: bool = True) -> Found[Entry]:
         """All schedules, by name. If a node does not answer, the others search all their jobs for
-        replicas of its records, unless not `searches`: then another one shows them `RETRY_S`
-        later."""
+        replicas of its records. Without `searches` they do not; another node then shows the records
+        `RETRY_S` later."""
         records, unreached = await self._records(searches=searches)
         return Found([records[name][-1] for name in sorted(records)], unreached)
 
     async def _records(self, *, searches: bool = True) -> tuple[ByName, dict[str, str]]:
-        """All records; and which nodes have not answered, and why."""
+        """All records, and by node that has not answered, the error."""
         figures = await self._figures()
         known = None if figures is None else self._remembered.records(figures)
         if known is not None:
@@ -191,7 +193,7 @@ class Timetable:
         return remembered(self.client.client if isinstance(self.client, InSteps) else self.client)
 
     async def _figures(self) -> Figures | None:
-        """None if a node does not answer."""
+        """The counts of records by node; None if a node does not answer."""
 
         async def ask(node: Address) -> list[tuple[str, tuple[int, int]]]:
             (answer,) = await self.client.ask(node, [commands.qstat(QUEUE)])
@@ -202,7 +204,7 @@ class Timetable:
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[None]:
-        """One change of this client at a time."""
+        """Allow one change of this client at a time."""
         if isinstance(self.client, InSteps):
             yield
             return
@@ -222,7 +224,7 @@ class Timetable:
         return Found(list(once.values()), found.unreached)
 
     async def _replicas(self, node: Address) -> list[Entry]:
-        """What this node holds of records that are queued at another one."""
+        """The replicas on this node of records that are enqueued at another one."""
         found: list[Entry] = []
         cursor = 0
         while len(found) < _READ:
@@ -235,15 +237,15 @@ class Timetable:
         return found
 
     async def find(self, name: str) -> Entry | None:
-        """The schedule with this name; None if no node that answers knows one."""
+        """The schedule with this name; None if no node that answers has one."""
         return next((each for each in (await self.all()).items if each.name == name), None)
 
     async def get(self, name: str) -> Entry:
-        """The same. Raises `UnknownScheduleError`."""
+        """The schedule with this name. Raises `UnknownScheduleError`."""
         return (await self._of(name))[-1]
 
     async def _of(self, name: str) -> Sequence[Entry]:
-        """The records of this name, the one that counts last. Raises `UnknownScheduleError`."""
+        """The records with this name; the last one applies. Raises `UnknownScheduleError`."""
         check_name(name)
         found, unreached = await self._records()
         if name in found:
@@ -256,11 +258,11 @@ class Timetable:
         )
 
     async def counts(self, entry: Entry) -> bool:
-        """Is this record still there?"""
+        """Does this record still exist?"""
         return await is_held(self.client, (QUEUE, entry.key))
 
     async def put(self, entry: Entry, before: Sequence[Entry]) -> None:
-        """Record it, in place of those that have its name."""
+        """Add this record, and end the previous ones with its name."""
         now_ms = int(runtime().now() * 1000)
         revision = max([now_ms, *(each.revision + 1 for each in before)])
         entry = attrs.evolve(entry, revision=revision)
@@ -282,9 +284,9 @@ class Timetable:
             await settled(self.client, commands.cancel_key(QUEUE, each.key))
 
     async def add(self, entry: Entry) -> None:
-        """Add it in place of the one that has its name: it is paused if that is, and goes on if the
-        rule is the same. Raises `ValueError` and `TypeError` for what cannot be due, and
-        `TooManySchedulesError`."""
+        """Add the schedule, or replace the one with its name: it stays paused, and keeps its due
+        times if the rule is the same. Raises `ValueError` and `TypeError` for an invalid schedule,
+        and `TooManySchedulesError`."""
         check(entry)
         async with self._changing():
             await self._add(entry)
@@ -304,7 +306,8 @@ class Timetable:
         await self.put(attrs.evolve(entry, since=since), before)
 
     async def pause(self, name: str) -> bool:
-        """Let it be due no more. False if it was paused. Raises `UnknownScheduleError`."""
+        """Pause the schedule. Returns False if it was already paused. Raises
+        `UnknownScheduleError`."""
         async with self._changing():
             before = await self._of(name)
             entry = before[-1]
@@ -313,7 +316,8 @@ class Timetable:
             return not entry.is_paused
 
     async def resume(self, name: str) -> bool:
-        """Let it be due from now on. False if it was not paused. Raises `UnknownScheduleError`."""
+        """Resume the schedule from now on. Returns False if it was not paused. Raises
+        `UnknownScheduleError`."""
         async with self._changing():
             before = await self._of(name)
             entry = before[-1]
@@ -323,7 +327,7 @@ class Timetable:
             return entry.is_paused
 
     async def remove(self, name: str) -> bool:
-        """Forget it. False if there is none."""
+        """Remove the schedule. Returns False if there is none."""
         check_name(name)
         async with self._changing():
             records, _ = await self._records()
@@ -334,7 +338,7 @@ class Timetable:
 
 
 def check(entry: Entry) -> None:
-    """Raises `ValueError` and `TypeError` for what cannot be due or added."""
+    """Raise `ValueError` or `TypeError` for an invalid schedule."""
     check_name(entry.name)
     try:
         size = len(entry.name.encode())
@@ -352,13 +356,13 @@ def check(entry: Entry) -> None:
 
 
 def check_name(name: object) -> None:
-    """Raises `ValueError` for what is no text."""
+    """Raise `ValueError` if the name is not text."""
     if not isinstance(name, str):
         raise ValueError(f"the name of a schedule is text, not {shown(name)}")
 
 
 def _by_name(records: Iterable[Entry]) -> ByName:
-    """By name, those of each in the order of their revisions."""
+    """The records by name, in the order of their revisions."""
     found: dict[str, list[Entry]] = {}
     for each in sorted(records, key=lambda one: (one.name, one.revision)):
         found.setdefault(each.name, []).append(each)

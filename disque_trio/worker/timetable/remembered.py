@@ -1,8 +1,7 @@
-"""What a client remembers of the records that it has read, so that many changes do not each read
-them all.
+"""Caches the records that a client has read, so that many changes do not each read all records.
 
-Nodes count the records that they have queued, and those that are left. As long as these figures are
-what the client's own changes make of them, nobody else has changed anything.
+Nodes count the records that they have enqueued, and those that remain. While these counts match the
+client's own changes, no other client has changed a record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +15,12 @@ from disque_trio.client.records import QueueStats
 
 Record = TypeVar("Record")
 Figures = Mapping[str, tuple[int, int]]
-"""By node: how many records it has queued since it began, and how many are left."""
+"""By node: the number of records that it has enqueued since its start, and the number that
+remain."""
 
 
 def figures_of(stats: QueueStats | None) -> tuple[int, int]:
-    """Those of one node, which tells nothing of a queue that never had jobs."""
+    """The counts of one node, which reports nothing for a queue that never had jobs."""
     return (0, 0) if stats is None else (stats.jobs_in, stats.length)
 
 
@@ -29,14 +29,15 @@ class Remembered(Generic[Record]):
     """The records that one client has read."""
 
     changing: anyio.Lock = attrs.field(factory=anyio.Lock)
-    """Held during a change: of two at once, the figures would not show which record is whose."""
+    """Held during a change: with two concurrent changes the counts would not show whose record is
+    whose."""
     _records: dict[str, Sequence[Record]] = attrs.field(init=False, factory=dict)
     """By name of the schedule."""
     _figures: Figures | None = attrs.field(init=False, default=None)
-    """Before they were read; None if they are to be read again."""
+    """The counts before the records were read; None if they must be read again."""
     _added: int = attrs.field(init=False, default=0)
     _ended: int = attrs.field(init=False, default=0)
-    """Records that this client has added and ended since."""
+    """The number of records that this client has added (`_added`) and ended since."""
 
     def records(self, figures: Figures) -> Mapping[str, Sequence[Record]] | None:
         """The records by name; None if others may have changed them."""
@@ -49,12 +50,12 @@ class Remembered(Generic[Record]):
         return self._records if is_ours and left == self._added - self._ended else None
 
     def learn(self, figures: Figures, records: Mapping[str, Sequence[Record]]) -> None:
-        """All records were read, after nodes had these figures."""
+        """Store all records, which were read after nodes had these counts."""
         self._records, self._figures = dict(records), figures
         self._added = self._ended = 0
 
     def change(self, name: str, before: Sequence[Record], after: Sequence[Record]) -> None:
-        """This client has put records in place of others."""
+        """Record a change by this client."""
         self._added += len(after)
         self._ended += len(before)
         self._records.pop(name, None)
@@ -66,5 +67,5 @@ _BY_CLIENT: Final[WeakKeyDictionary[object, Remembered[object]]] = WeakKeyDictio
 
 
 def remembered(client: object) -> Remembered[object]:
-    """What this client remembers."""
+    """The cache of this client."""
     return _BY_CLIENT.setdefault(client, Remembered())

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _FORM: Final[Form] = "json"
 What = Call[Any] | Prepared[..., Any]
-"""A call, or a task that needs no argument but `scheduled`."""
+"""A call, or a task without required arguments other than `scheduled`."""
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """Options of `Schedules.add`, those of `App.cron`."""
+    """Options of `Schedules.add`, as for `App.cron`."""
 
     every: int
     tz: str | ZoneInfo
@@ -53,40 +53,40 @@ class Schedules:
         cron: str | None = None,
         **options: Unpack[ScheduleOptions],
     ) -> None:
-        """Add a job of this call, or of a task without arguments, at each tick: of the five fields
-        `cron`, or `every` so many seconds. In place of the schedule that has the name: one that is
-        paused stays so. Raises `ValueError` and `TypeError` for what cannot be, and
-        `TooManySchedulesError`."""
+        """Add a schedule: a job of this call, or of a task without required arguments, is added at
+        each tick of the five fields `cron`, or `every` this many seconds. If a schedule has this
+        name, it is replaced, and stays paused if it is paused. Raises `ValueError` and `TypeError`
+        for an invalid schedule, and `TooManySchedulesError`."""
         await _add(self._enqueuer.client, name, what, cron, options)
 
     async def pause(self, name: str) -> bool:
-        """Add no more jobs until `resume`. False if it was paused. Raises
+        """Add no more jobs until `resume`. Returns False if the schedule was already paused. Raises
         `UnknownScheduleError`."""
         return await self._timetable().pause(name)
 
     async def resume(self, name: str) -> bool:
-        """Add jobs from now on; ticks of the pause are not added. False if it was not paused.
-        Raises `UnknownScheduleError`."""
+        """Add jobs from now on, and skip ticks of the pause. Returns False if the schedule was not
+        paused. Raises `UnknownScheduleError`."""
         return await self._timetable().resume(name)
 
     async def remove(self, name: str) -> bool:
-        """Forget the schedule. Jobs that it has added stay. False if there is none."""
+        """Remove the schedule; jobs that it has added remain. Returns False if there is none."""
         return await self._timetable().remove(name)
 
     async def run_now(self, name: str) -> Enqueued[Any]:
-        """Add a job of the schedule now, beside its ticks, also while it is paused. Raises
+        """Add a job of the schedule now, in addition to its ticks, even while it is paused. Raises
         `UnknownScheduleError`."""
         entry = await self._timetable().get(name)
         now = int(runtime().now())
         return await self._enqueuer.add(entry.request(self._enqueuer, now, is_tick=False))
 
     async def list(self) -> list[Entry]:
-        """All of them, by name."""
+        """All schedules, by name."""
         return (await self._timetable().all()).items
 
     def keeper(self) -> "TimetableKeeper":
-        """What adds the jobs of the schedules whose tasks this app has, while its `run` runs, or
-        `beside` a worker. `disque-trio worker` has one."""
+        """A keeper that adds the jobs of schedules whose tasks this app has, while its `run` runs,
+        or its `beside` with a worker. `disque-trio worker` uses one."""
         keeping: Any = import_module("disque_trio.worker.timetable.keeping")
         found: TimetableKeeper = keeping.TimetableKeeper(
             enqueuer=self._enqueuer, tasks=frozenset(self._enqueuer.app.tasks)
@@ -99,7 +99,7 @@ class Schedules:
 
 @attrs.frozen(eq=False)
 class BlockingSchedules:
-    """The same for threads and code without an event loop."""
+    """The methods of `Schedules` for threads and code without an event loop."""
 
     _enqueuer: Enqueuer
 
@@ -144,7 +144,7 @@ async def _add(
     client: Asking, name: str, what: What, cron: str | None, options: ScheduleOptions
 ) -> None:
     entry = _entry(name, what, cron, options)
-    # The record is as safe as the jobs.
+    # The record has as many replicas as the jobs.
     await Timetable(client, what.definition.options.copies).add(entry)
 
 
@@ -164,7 +164,7 @@ def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) ->
         raise ValueError(
             f"schedule {name}: its jobs have neither at, nor delay, nor unique, nor key"
         )
-    # They may lack `scheduled`, which each tick brings.
+    # They may lack `scheduled`, which each tick supplies.
     args, kwargs = call.arguments.pack(*arguments, _FORM, is_partial=is_told)
     zone = options.get("tz", "UTC")
     return Entry(
@@ -184,8 +184,8 @@ def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) ->
 
 
 def _takes_instant(call: Call[Any]) -> bool:
-    """Does its task have the argument `scheduled`, which each tick brings? Raises
-    `NotEncodableError` if that would not arrive as it is."""
+    """Does the task have the argument `scheduled`, which each tick supplies? Raises
+    `NotEncodableError` if its value would not arrive unchanged."""
     declaring: Any = import_module("disque_trio.worker.cron.declaring")  # calendars, time zones
     arguments, instant = call.arguments, declaring.instant(0)
     if not arguments.names(declaring.ARGUMENT) or declaring.ARGUMENT in call.kwargs:
@@ -207,8 +207,8 @@ def _options(name: str, call: Call[Any]) -> Options:
 
 
 def _kept(name: str, job: Options, form: Form) -> dict[str, Any]:
-    """The options of the jobs, as JSON has them. Raises `NotEncodableError` for headers that would
-    arrive otherwise than without a schedule."""
+    """The options of the jobs, as JSON. Raises `NotEncodableError` for headers that would arrive
+    differently than without a schedule."""
     options = step_options(job, ("headers", "repeat", "result_ttl"))
     if job.headers:
         try:

@@ -1,1 +1,1 @@
-"""Commands of `manage.py`, for projects that have `disque_trio.contrib.django` among their apps."""
+"""Commands of `manage.py`, for projects with `disque_trio.contrib.django` in `INSTALLED_APPS`."""

@@ -1,10 +1,10 @@
-"""The application."""
+"""The configuration of the application."""
 
 from django.apps import AppConfig
 
 
 class OutboxConfig(AppConfig):
-    """Found by Django if the package is among `INSTALLED_APPS`."""
+    """Loaded by Django if the package is in `INSTALLED_APPS`."""
 
     name = "disque_trio.contrib.outbox.django"
     label = "disque_outbox"

@@ -23,7 +23,7 @@ class OutboxRow(models.Model):
     error = models.TextField(default="", blank=True)
 
     class Meta:
-        """Its table."""
+        """The name and the order of the table."""
 
         db_table = TABLE
         ordering: ClassVar = ["id"]

@@ -15,7 +15,7 @@ _NAMES = tuple(field.name for field in attrs.fields(Row))
 
 
 def add(calls: Iterable[Call[Any]], using: str) -> list[str]:
-    """Write rows; the keys of their jobs."""
+    """Write rows, and return the keys of their jobs."""
     rows = rows_of(calls)
     fields = [attrs.asdict(row, filter=attrs.filters.exclude("id")) for row in rows]
     OutboxRow.objects.using(using).bulk_create([OutboxRow(**each) for each in fields])
@@ -29,7 +29,7 @@ class Storage:
     using: str
 
     def skips_locked(self) -> bool:
-        """As Django knows it."""
+        """Does the database support SKIP LOCKED, according to Django?"""
         return bool(connections[self.using].features.has_select_for_update_skip_locked)
 
     def close(self) -> None:
@@ -38,7 +38,7 @@ class Storage:
 
     @contextmanager
     def transaction(self) -> Iterator["_Transaction"]:
-        """One of the connection of this thread."""
+        """A transaction of the connection of this thread."""
         if not connections[self.using].in_atomic_block:
             close_old_connections()
         with transaction.atomic(using=self.using):
@@ -50,7 +50,7 @@ class _Transaction:
     all: Any
 
     def rows(self, limit: int, now: float, *, lock: bool) -> list[Row]:
-        """Those that are due."""
+        """The rows that are due."""
         query = self.all.filter(next_at__lte=now).order_by("id")
         if lock:
             query = query.select_for_update(skip_locked=True)
@@ -58,10 +58,10 @@ class _Transaction:
         return [Row(**{**each, "body": bytes(each["body"])}) for each in found]
 
     def delete(self, ids: Sequence[int]) -> None:
-        """Delete these."""
+        """Delete these rows."""
         self.all.filter(id__in=ids).delete()
 
     def failed(self, row: Row) -> None:
-        """Write why it was not added."""
+        """Record why the job was not added."""
         fields = {"attempts": row.attempts, "next_at": row.next_at, "error": row.error}
         self.all.filter(id=row.id).update(**fields)

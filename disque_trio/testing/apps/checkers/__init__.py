@@ -1,1 +1,1 @@
-"""Judges rows of apps: pure functions over what the app has seen, and what nodes say."""
+"""Checks rows of apps: pure functions of the events in the app and the reports of nodes."""

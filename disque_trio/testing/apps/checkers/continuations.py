@@ -1,4 +1,4 @@
-"""A6 and A7: what follows a job or a batch."""
+"""A6 and A7: continuations of jobs and batches."""
 
 import itertools
 from collections import Counter
@@ -16,12 +16,12 @@ from disque_trio.testing.apps.checkers.history import (
 from disque_trio.worker.options import RESERVED
 
 DEADLINE: Final[Micros] = 120_000_000
-"""Of batches with `then`, in these apps."""
+"""The deadline of batches with `then` in these apps."""
 RETURNS: Final = ("return", "block", "late", "stubborn", "unencodable")
 
 
 def check(history: History) -> None:
-    """Each chain, and each batch with something after it."""
+    """Check each chain, and each batch with a continuation."""
     for call in history.plan.calls:
         jobs = [history.jobs[job.number] for job in call.jobs]
         if call.kind == "chain" and jobs[0].is_own:
@@ -47,12 +47,12 @@ def _check_step(history: History, one: JobRecord, following: JobRecord) -> None:
 
 
 def is_in_hand(history: History, job: JobRecord) -> bool:
-    """Has a node a job of it that has not ended?"""
+    """Does a node have a job of it that has not ended?"""
     return any(id in history.left for id in job.ids)
 
 
 def check_once(history: History, job: JobRecord, name: str) -> None:
-    """It was added once, in calm."""
+    """Check that it was added once, in times without faults."""
     ids = list(dict.fromkeys(run.job for run in job.runs))
     if len(ids) > 1 and "snooze" not in [run.action for run in job.runs]:
         first, last = job.runs[0], job.runs[-1]
@@ -65,7 +65,7 @@ def check_once(history: History, job: JobRecord, name: str) -> None:
 def _check_then(history: History, members: list[JobRecord], then: JobRecord) -> None:
     added = [job for job in members if job.added_at is not None]
     if len(added) < len(members):
-        return  # the producer has ended before, or a member was refused
+        return  # the producer ended earlier, or a member was rejected
     owners = [history.owner(job) for job in members]
     ends = [_ended_at(history, job) for job in owners]
     if not then.runs:
@@ -87,7 +87,7 @@ def _check_then(history: History, members: list[JobRecord], then: JobRecord) -> 
 
 
 def _check_reported(history: History, members: list[JobRecord], then: JobRecord) -> None:
-    """It is told how each has ended."""
+    """Check the outcomes of members that the continuation receives."""
     begins = then.runs[0].at
     if then.reported.get("late") and begins < then.call.at + DEADLINE:
         text = f"{then.name} is told of late members {(begins - then.call.at) / 1e6:.3f} s after "
@@ -105,18 +105,18 @@ def _state(history: History, job: JobRecord) -> str:
     if any(id in history.dead for id in job.ids):
         return "dead"
     if not job.runs:
-        return "merged"  # its key was another job's, or another one took its place
+        return "merged"  # another job had its key or replaced it
     last = [run for run in job.runs if run.outcome == "done"]
     return "cancelled" if last and last[-1].action == "cancel" else "done"
 
 
 def _own_runs(history: History, job: JobRecord) -> list[RunRecord]:
-    """Those that no fault has caused."""
+    """The runs that no fault has caused."""
     return [run for run in job.runs if history.is_calm(job.runs[0].at, run.at)]
 
 
 def _ended_at(history: History, job: JobRecord) -> Micros:
-    """When the last of its ids has ended."""
+    """When the last of its ids ended."""
     ends = [
         at
         for id in job.ids

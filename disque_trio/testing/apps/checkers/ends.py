@@ -4,7 +4,7 @@ from disque_trio.testing.apps.checkers.history import History, JobRecord
 
 
 def check(history: History) -> None:
-    """Each job that `enqueue` has reported, and each that has run."""
+    """Check each job that `enqueue` has reported, and each that has run."""
     replaced = _replaced(history)
     for job in history.jobs.values():
         if not job.is_own and not job.runs:
@@ -17,12 +17,12 @@ def check(history: History) -> None:
             text = f"{name} has not ended: {history.left[left[0]][0]}"
             history.violate("A1", text, history.over_at, left[0])
         elif not is_known:
-            continue  # its producer was told that it was not added, and it may have been
+            continue  # reported as not added, but it may have been
         elif not acked and not any(id in history.dead or id in history.expired for id in job.ids):
             text = f"{name} is lost: no node has it, and none says how it ended"
             history.violate("A1", text, history.over_at, job.ids[0])
         elif job.call.cancel_s:
-            continue  # with its flow
+            continue  # cancelled with its flow
         elif acked and job.number not in replaced and not _was_done(job):
             text = f"{name} was acknowledged, and no run of it was done"
             history.violate("A2", text, history.acked[acked[0]], acked[0])
@@ -33,7 +33,7 @@ def _was_done(job: JobRecord) -> bool:
 
 
 def _replaced(history: History) -> set[int]:
-    """Those in whose place another one was added."""
+    """The numbers of jobs that another job may have replaced."""
     return {
         job.number
         for job in history.jobs.values()

@@ -1,4 +1,4 @@
-"""A13: members of a flow run when those before them are done."""
+"""A13: members of a flow run when their predecessors are done."""
 
 from typing import Final
 
@@ -7,15 +7,16 @@ from disque_trio.testing.apps.checkers.continuations import RETURNS, check_once,
 from disque_trio.testing.apps.checkers.history import History, JobRecord
 
 DEADLINE: Final[Micros] = 180_000_000
-"""Of flows, in these apps."""
+"""The deadline of flows in these apps."""
 _LATE: Final[Micros] = 120_000_000
-"""A coordinator that has lost its worker gets its tokens a minute later, perhaps more than once."""
+"""A coordinator that has lost its worker receives its tokens a minute later, possibly more than
+once."""
 _UNDER_WAY: Final[Micros] = 5_000_000
-"""A look that has begun before a flow is cancelled adds members for so long."""
+"""For this long a look that started before the cancellation of a flow may add members."""
 
 
 def check(history: History) -> None:
-    """Each flow."""
+    """Check each flow."""
     for call in history.plan.calls:
         if call.kind == "flow":
             jobs = [history.jobs[job.number] for job in call.jobs]
@@ -35,7 +36,7 @@ def _check_order(history: History, job: JobRecord, before: list[JobRecord]) -> N
 
 
 def _done_at(job: JobRecord) -> list[Micros]:
-    """When its handler has returned, in runs that may be done."""
+    """When its handler returned, in runs that may be done."""
     return [run.acted_at for run in job.runs if run.acted_at is not None and run.action in RETURNS]
 
 
@@ -58,7 +59,7 @@ def _check_end(history: History, call: AppCall, job: JobRecord, before: list[Job
 
 
 def _acked_at(history: History, job: JobRecord) -> Micros | None:
-    """When it was done, for good."""
+    """When it was done, if that is final."""
     if is_in_hand(history, job):
         return None
     done = [run.ended_at for run in job.runs if run.outcome == "done" and run.action in RETURNS]

@@ -14,9 +14,10 @@ from disque_trio.tracing.rows import Row
 
 NEVER: Final[Micros] = 1 << 61
 REUNION: Final[Micros] = 4_000_000
-"""How long nodes may take to restore links, and to exchange the messages that they have missed."""
+"""How long nodes may take to restore links, and to exchange missed messages."""
 SLACK: Final[Micros] = 60_000
-"""Clocks of nodes count milliseconds, and rows of handlers follow those of nodes."""
+"""The tolerance of times: clocks of nodes count milliseconds, and rows of handlers follow those of
+nodes."""
 
 
 @attrs.define(eq=False)
@@ -162,7 +163,7 @@ class History:
         """By worker and job: the last time."""
 
     def violate(self, name: str, text: str, at: Micros, job: str = "") -> None:
-        """A property does not hold."""
+        """Record that a property does not hold."""
         self.violations.append(Violation(property=name, time=at, job=job, node="", detail=text))
 
     def owner(self, job: JobRecord) -> JobRecord:
@@ -185,14 +186,14 @@ class History:
         return int(wait * (1 - self.drift)) - SLACK
 
     def finish(self) -> None:
-        """There are no more rows."""
+        """Finish after the last row."""
         for job in self.jobs.values():
             job.is_own = job.added_at is not None and self.owner(job) is job
 
     # Rows.
 
     def see(self, row: Row) -> None:
-        """The next row."""
+        """Process the next row."""
         kind = row.kind
         if (take := _TAKES.get(kind)) is not None:
             take(self, row)

@@ -1,5 +1,5 @@
-"""A3: what the library makes of the end of a run. The rules are those of docs/worker.md, written
-down once more; nothing of the library is asked."""
+"""A3: the outcomes of runs. The rules are those of docs/worker.md, implemented a second time,
+independently of the library."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ _WANTED: Final = {
 
 
 def check(history: History) -> None:
-    """Each run that has ended."""
+    """Check each run that has ended."""
     for job in history.jobs.values():
         failures = 0
         for run in job.runs:
@@ -44,7 +44,7 @@ def _check_outcome(history: History, job: JobRecord, run: RunRecord) -> None:
 
 
 def _has_no_place(history: History, job: JobRecord, run: RunRecord) -> bool:
-    """Did no node take what was to follow, so that the run counts as failed?"""
+    """Did no node accept the continuation, so that the run counts as failed?"""
     is_alone = job.call.kind in ("single", "many") and not job.task.has_result
     has_returned = _WANTED.get(run.action) == "done" and run.outcome in ("retry", "dead")
     return has_returned and not is_alone and not history.is_calm(run.at, run.ended_at or run.at)
@@ -61,7 +61,7 @@ def _action_of(job: JobRecord, run: RunRecord) -> HandlerAction:
 
 
 def _wrong(task: AppTask, run: RunRecord, action: HandlerAction) -> str:
-    """What is wrong with the outcome; empty if nothing is."""
+    """The error in the outcome; empty if there is none."""
     found = run.outcome + (f" after {run.text} us" if run.outcome == "retry" else "")
     if run.outcome == "raised":
         return f"the library raised {run.text}"
@@ -70,7 +70,7 @@ def _wrong(task: AppTask, run: RunRecord, action: HandlerAction) -> str:
     if run.why == "TOO_LONG":
         wrong = _wrong_failure(task, run, found)
         if not wrong or run.acted_at is None:
-            return wrong  # else it could not be cancelled any more: what it says counts
+            return wrong  # otherwise it was too late to cancel, and its own outcome applies
     wanted = _WANTED.get(run.action)
     if wanted is not None:
         return "" if run.outcome == wanted else f"{found}, not {wanted}"

@@ -1,4 +1,4 @@
-"""A11 and A12: processes end by faults and orders only, and log a few lines."""
+"""A11 and A12: processes end only by faults and orders, and log few lines."""
 
 from typing import Final
 
@@ -8,11 +8,11 @@ from disque_trio.tracing.details import fields
 from disque_trio.tracing.rows import Row
 
 LINES: Final = 3
-"""What a run may log of its job."""
+"""The maximum number of lines that a run may log about its job."""
 _TROUBLED: Final = 15
-"""The same while nodes take nothing: trying again is told."""
+"""The same while nodes reject requests, because retries are logged."""
 _OTHERS: Final = 25
-"""What each life of a worker may log besides."""
+"""The number of other lines in each life of a worker."""
 
 
 def see(history: History, row: Row) -> None:
@@ -23,7 +23,7 @@ def see(history: History, row: Row) -> None:
 
 
 def check(history: History) -> None:
-    """Lines of jobs, and all others."""
+    """Check the number of lines of jobs, and of all others."""
     for id, lines in history.lines.items():
         runs = sum(run.job == id for job in history.jobs.values() for run in job.runs)
         least = LINES if history.is_calm(0, history.over_at) else _TROUBLED

@@ -9,7 +9,7 @@ _BEFORE: Final[Micros] = 10_000_000
 
 
 def check(history: History) -> None:
-    """Each tick of which a job has run."""
+    """Check each tick whose job has run."""
     for (task, tick), ids in history.ticks.items():
         first, *others = sorted(ids.items(), key=lambda each: each[1])
         for id, at in others:

@@ -1,4 +1,4 @@
-"""A4, A5 and A10: when runs begin, what deliveries cost, and what becomes of what was put off."""
+"""A4, A5 and A10: when runs start, the counts of deliveries, and snoozes."""
 
 import itertools
 from typing import Final
@@ -9,11 +9,12 @@ from disque_trio.testing.apps.checkers.history import SLACK, History, JobRecord,
 from disque_trio.worker.engine.words import UNSURE
 
 _AT_ONCE: Final[Micros] = 500_000
-"""A holder that hears within so long that another one queues a job does not queue it."""
+"""If a holder learns within this time that another one has enqueued a job, it does not enqueue
+it."""
 
 
 def check(history: History) -> None:
-    """All runs of each job."""
+    """Check all runs of each job."""
     for job in history.jobs.values():
         for place, run in enumerate(job.runs):
             before = job.runs[:place]
@@ -28,7 +29,7 @@ def _check_beside(
     for other in before:
         since = job.call.at  # it may have been added twice
         if other.job == run.job:
-            since = min(other.at, run.delivered_at)  # nodes could not know better then
+            since = min(other.at, run.delivered_at)  # nodes had no later information
         ended = other.ended_at
         if ended is None or ended > run.at:
             if history.is_calm(since, run.at):
@@ -46,7 +47,8 @@ def _check_beside(
 
 
 def _check_price(history: History, job: JobRecord, run: RunRecord, before: list[RunRecord]) -> None:
-    """Kills of workers are no excuse, but faults of nodes and ways are."""
+    """Check the counts of deliveries. Faults of nodes and links excuse deviations, kills of workers
+    do not."""
     if not history.is_calm(job.added_at or 0, run.at, at_nodes=True):
         return
     unanswered = sum(_is_unanswered(history, each, run.at) for each in before)
@@ -63,14 +65,14 @@ def _check_price(history: History, job: JobRecord, run: RunRecord, before: list[
 
 
 def _races(history: History, run: RunRecord) -> int:
-    """How often two holders have queued it at once: both count that."""
+    """How often two holders have enqueued it at the same time: both deliveries count."""
     times = [at for at in history.taken_back[run.job] if at < run.at]
     return sum(at - before < _AT_ONCE for before, at in itertools.pairwise(times))
 
 
 def _is_unanswered(history: History, run: RunRecord, at: Micros) -> bool:
-    """Has no node taken its outcome? Not if its process stood still until its lease was over, as
-    the worker sees it."""
+    """Was its outcome accepted by no node? An outcome is not accepted if its process was suspended
+    until the lease ended, in the worker's view."""
     if run.ended_at is None or run.ended_at > at:
         return True
     until = run.ended_at + UNSURE
@@ -79,7 +81,8 @@ def _is_unanswered(history: History, run: RunRecord, at: Micros) -> bool:
 
 
 def check_crashes(history: History) -> None:
-    """What is dead because its workers have died has run so often without an answer."""
+    """Check that a job is dead because of its workers' deaths only after enough runs without an
+    outcome."""
     for job in history.jobs.values():
         for id in job.ids:
             at = history.dead.get(id)
@@ -102,14 +105,14 @@ def check_crashes(history: History) -> None:
 
 
 def _is_cancelled(history: History, job: JobRecord) -> bool:
-    """Has its producer begun to cancel its flow? That ends a member that waits."""
+    """Has its producer started to cancel its flow? That ends a waiting member."""
     since = history.flows.get(job.call.jobs[0].number)
     after = round(job.call.cancel_s * 1_000_000)
     return bool(after and since is not None and since + after <= history.over_at)
 
 
 def _has_ended_beside(job: JobRecord, run: RunRecord) -> bool:
-    """Has another run of it, which a fault has caused, been done meanwhile?"""
+    """Was another run of it, caused by a fault, done meanwhile?"""
     others = (each for each in job.runs if each is not run and each.outcome == "done")
     return any((each.ended_at or 0) >= run.at for each in others)
 
@@ -119,7 +122,7 @@ def _check_snoozes(history: History, job: JobRecord) -> None:
         if run.action != "snooze" or run.acted_at is None or run.ended_at is None or run.why:
             continue
         after = round(job.plan.actions[min(place, len(job.plan.actions) - 1)].after_s * 1_000_000)
-        # A producer that has no answer may add a job twice: both run, each under its id.
+        # A producer without a reply may add a job twice: both run, each under its id.
         doubles = {each.job for each in job.runs[:place]} - {run.job}
         after_it = [each for each in job.runs[place + 1 :] if each.at >= run.ended_at]
         own = [each for each in after_it if each.job == run.job]
@@ -141,7 +144,7 @@ def _check_snoozes(history: History, job: JobRecord) -> None:
         if following.at < run.ended_at + history.shortest(after):
             text = f"{name} was snoozed for {after} us, and runs after "
             history.violate("A10", f"{text}{following.at - run.ended_at}", following.at, run.job)
-        # Holders that could not reach each other may have counted differently.
+        # Holders in different partitions may have counted differently.
         is_counted = history.is_calm(job.added_at or 0, following.at, at_nodes=True)
         if following.attempt != run.attempt and is_counted:
             text = f"{name} was snoozed at attempt {run.attempt}, and runs as attempt "

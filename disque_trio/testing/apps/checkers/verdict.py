@@ -1,4 +1,4 @@
-"""Judges a run of an app."""
+"""Checks a run of an app."""
 
 import attrs
 
@@ -20,24 +20,24 @@ from disque_trio.tracing.rows import Row
 
 
 class AppJudge:
-    """Sees all rows of one run."""
+    """Checks all rows of one run."""
 
     def __init__(self, plan: AppsPlan) -> None:
         self.history = History(plan)
 
     def see(self, row: Row) -> None:
-        """The next row."""
+        """Process the next row."""
         self.history.see(row)
         if row.kind == "app.ended":
             processes.see(self.history, row)
 
     def joined(self, verdict: Verdict) -> Verdict:
-        """The verdict on the nodes, with what did not hold of the app."""
+        """The verdict on the nodes, together with violations by the app."""
         violations = sorted((*verdict.violations, *self.finish()), key=lambda found: found.time)
         return attrs.evolve(verdict, ok=not violations, violations=tuple(violations))
 
     def finish(self) -> list[Violation]:
-        """The run is over: what did not hold, in order of time."""
+        """Finish the run. Returns the violations in order of time."""
         history = self.history
         history.finish()
         for each in (ends, outcomes, timing, continuations, flows, waiters, ticks, processes):

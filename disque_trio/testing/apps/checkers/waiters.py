@@ -1,4 +1,4 @@
-"""A8: whoever waits for a result is told."""
+"""A8: every wait for a result ends."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ _SOON: Final[Micros] = 1_000_000
 
 
 def check(history: History) -> None:
-    """Each wait."""
+    """Check each wait."""
     calls = {job.number: call for call in history.plan.calls for job in call.jobs}
     for wait in history.waits:
         call = calls[wait.number]
@@ -41,7 +41,7 @@ def _check(history: History, wait: Wait, end: Micros, job: JobRecord) -> None:
 
 
 def _right(job: JobRecord, end: Micros) -> str:
-    """What is to be told of a single job; empty if there are several ways."""
+    """The correct end of the wait for a single job; empty if there are several."""
     last = [run for run in job.runs if run.ended_at == end]
     if not last or job.call.kind not in ("single", "many"):
         return ""
@@ -51,7 +51,7 @@ def _right(job: JobRecord, end: Micros) -> str:
 
 
 def _end(history: History, job: JobRecord) -> Micros:
-    """When the library, or else a node, has said that it is over."""
+    """When the library, or otherwise a node, reported the end of the job."""
     ends = [run.ended_at for run in job.runs if run.ended_at and _is_final(run.outcome, run.action)]
     ends += [history.dead[id] for id in job.ids if id in history.dead]
     return min(ends, default=NEVER)
@@ -62,7 +62,7 @@ def _is_final(outcome: str, action: str) -> bool:
 
 
 def _end_of_chain(history: History, jobs: list[JobRecord]) -> Micros:
-    """Of its last step, or of the first that is no success."""
+    """The end of its last step, or of the first step without success."""
     for job in jobs:
         end = _end(history, job)
         failed = any(run.outcome == "dead" or run.action == "cancel" for run in job.runs

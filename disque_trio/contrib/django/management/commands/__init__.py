@@ -1,1 +1,1 @@
-"""A file for each command, named like it, as Django wants it."""
+"""One module for each command, with its name, as Django requires."""

@@ -14,14 +14,14 @@ class Command(BaseCommand):
     help = "Run the jobs of a backend of TASKS until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """What is not known here is an option of `disque-trio worker`."""
+        """Declare the options; others are options of `disque-trio worker`."""
         parser.add_argument("--backend", default="default", help="which of TASKS (default)")
         parser.add_argument(
             "options", nargs="*", help="after `--`: options of `disque-trio worker`"
         )
 
     def handle(self, *_: Any, **options: Any) -> None:
-        """Run it; the exit status is that of the worker."""
+        """Run the worker, and exit with its status."""
         backend = options["backend"]
         name = "app" if backend == "default" else backend
         sys.exit(main([f"disque_trio.contrib.django.worker:{name}", *options["options"]]))

@@ -1,4 +1,4 @@
-"""The table."""
+"""Creates the table of the outbox."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """Makes it."""
+    """Creates the table."""
 
     initial = True
     dependencies: ClassVar[list[tuple[str, str]]] = []

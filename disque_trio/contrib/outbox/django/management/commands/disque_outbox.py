@@ -16,7 +16,7 @@ class Command(BaseCommand):
     help = "Add the jobs of the outbox until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Whose jobs, and where they are."""
+        """Declare the options."""
         parser.add_argument(
             "--app",
             default="disque_trio.contrib.django.worker:app",
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="add what is due, then end")
 
     def handle(self, *_: Any, **options: Any) -> None:
-        """Run it."""
+        """Run the relay."""
         try:
             app = import_string(options["app"].replace(":", "."))
         except ImportError as error:
