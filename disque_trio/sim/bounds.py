@@ -24,7 +24,7 @@ from disque_trio.worker.engine.fetching import WAIT
 _SECOND: Final = 1_000_000
 _TICK: Final[Micros] = 100_000
 _ROUND_TRIPS: Final[Micros] = 2 * _SECOND
-"""Two of them, with room for what a plan adds to them; after the heal nothing is slow."""
+"""Two round trips, with a margin for the additions of a plan; after the heal nothing is slow."""
 
 
 def delivery_bound(plan: Plan) -> Micros:
@@ -57,8 +57,8 @@ def longest_wait(plan: Plan) -> Micros:
 
 
 def absence(consumer: Consumer) -> Micros:
-    """Return how long after the heal a consumer may not request the next job of the queue: it waits
-    in a GETJOB at another node, or is disconnected."""
+    """Return how long after the heal a consumer may not request the next job of the queue: while it
+    waits in a GETJOB at another node, or is disconnected."""
     if consumer.kind == "engine":
         return LONGEST_REST + PATIENCE + WAIT + DRAIN + ABORT + consumer.away[1] + consumer.limit
     polls = 2 if consumer.roams else 1
@@ -95,8 +95,8 @@ def backlog(plan: Plan) -> Micros:
 
 def backlog_of_limits(plan: Plan, queue: str) -> Micros:
     """Return the additional time that the limits of the queue cost: for all jobs one after another,
-    and first for the leases of lost nodes, which count until they expire. Lost nodes may leave no
-    more than a third of the limits to the other nodes."""
+    and before that for the leases of lost nodes, which count until they expire. The estimate
+    assumes that lost nodes leave a third of the limits to the other nodes."""
     adds = [add for add in plan.adds if add.queue == queue]
     work = max([each.work[1] for each in plan.consumers if queue in each.queues], default=0)
     longest = 0
@@ -119,12 +119,12 @@ def drain_bound(plan: Plan) -> Micros:
 
 
 def ttl_of(add: Add) -> Micros:
-    """The job's TTL, given or by default. A longer RETRY never ends."""
+    """Return the job's TTL, explicit or by default. A RETRY longer than that never ends."""
     return (DEFAULT_TTL_S if add.ttl_s is None else add.ttl_s) * _SECOND
 
 
 def retry_of(add: Add) -> Micros:
-    """The job's RETRY, given or by default."""
+    """Return the job's RETRY, explicit or by default."""
     if add.retry_s is not None:
         return add.retry_s * _SECOND
     ttl = DEFAULT_TTL_S if add.ttl_s is None else add.ttl_s
