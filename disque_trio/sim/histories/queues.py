@@ -54,7 +54,8 @@ def queues(facts: Facts) -> list[Queue]:
 
 
 def check_lengths(facts: Facts) -> Iterator[Violation]:
-    """H8: MAXLEN refuses a job exactly if the queue has that many jobs."""
+    """H8: MAXLEN refuses an ADDJOB only if the queue may have that many jobs, and accepts one only
+    if it may have fewer."""
     if not facts.history.has_all_clients:
         return
     for queue in queues(facts):
