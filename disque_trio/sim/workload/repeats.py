@@ -19,7 +19,6 @@ REST: Final[Micros] = 500_000
 class Connection:
     """A connection of a producer."""
 
-
     node: int
     adds: deque[Add] = attrs.Factory(deque)
     """The adds without a reply, in order."""
