@@ -1,4 +1,4 @@
 """Sockets: one event loop for all of them, clients, bus links, listeners, TLS, and admission.
 
-It imports everything up to `node`. `bus` and `serving` import it.
+This package imports everything up to `node`. `bus` and `serving` import it.
 """

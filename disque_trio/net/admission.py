@@ -1,8 +1,8 @@
-"""Admission: which clients may connect, and how many unauthenticated ones, for how long.
+"""Admission: which clients may connect, how many unauthenticated ones, and for how long.
 
-A node without a password serves its own machine only (protected mode). With one, a client is
-unauthenticated until it has sent it. Unauthenticated clients are limited in number per address, and
-in time, so that they cannot take the places of the others.
+A node without a password serves only clients on its own machine (protected mode). A node with a
+password regards a client as unauthenticated until the client has sent it. Unauthenticated clients
+are limited in number per address, and in time, so that they cannot block other clients.
 """
 
 import ipaddress
@@ -28,47 +28,47 @@ TOO_MANY: Final = (
 
 
 def is_barred(ip: str, config: Config) -> bool:
-    """Does protected mode refuse a client from there?"""
+    """Does protected mode refuse a client with this address?"""
     if not config.protected_mode or config.requirepass:
         return False
     return not is_of_this_machine(ip)
 
 
 def is_of_this_machine(ip: str) -> bool:
-    """Does it lead no further than the loopback?"""
+    """Is it a loopback address?"""
     return ip.removeprefix("::ffff:").startswith("127.") or ip in ("::1", "localhost")
 
 
 class UnauthenticatedClient(Protocol):
-    """What admission needs of a client's channel."""
+    """The part of a client's channel that admission uses."""
 
     group: str
 
     def is_unauthenticated(self, config: Config) -> bool:
-        """Does it still owe its password or handshake?"""
+        """Has the client not yet sent its password, or not completed the handshake?"""
 
     def on_authenticated(self) -> None:
-        """It does not owe them any more."""
+        """The client is authenticated."""
 
     def abort(self) -> None:
-        """Disconnect it."""
+        """Disconnect the client."""
 
 
 class UnauthenticatedClients:
-    """The connections that were unauthenticated when last looked at."""
+    """The connections that were unauthenticated at the last check."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._groups: dict[str, dict[UnauthenticatedClient, float]] = {}
-        """By address, with the time when each connected."""
+        """By address: the connections, with the time when each was made."""
 
     def add(self, channel: UnauthenticatedClient, ip: str) -> None:
-        """One has connected."""
+        """Add a new connection."""
         channel.group = group_of(ip)
         self._groups.setdefault(channel.group, {})[channel] = trio.current_time()
 
     def forget(self, channel: UnauthenticatedClient) -> None:
-        """It has gone, or is authenticated."""
+        """Remove a connection that has ended, or is authenticated."""
         group = self._groups[channel.group]
         del group[channel]
         if not group:
@@ -76,7 +76,7 @@ class UnauthenticatedClients:
         channel.group = ""
 
     def are_too_many(self, ip: str) -> bool:
-        """Must a further client from this address be refused?"""
+        """Must a further client with this address be refused?"""
         most = self._node.state.config.unauthenticated_clients
         group = self._groups.get(group_of(ip), {}) if self._groups else {}
         if len(group) < most:
@@ -85,7 +85,7 @@ class UnauthenticatedClients:
         return len(group) >= most
 
     def sweep(self) -> None:
-        """Once a second: cut off those that have exceeded `auth-timeout`."""
+        """Once a second: disconnect clients that have exceeded `auth-timeout`."""
         limit = self._node.state.config.auth_timeout_s
         for group in list(self._groups.values()):
             self._forget_authenticated(group)
@@ -109,7 +109,8 @@ class UnauthenticatedClients:
 
 
 def group_of(ip: str) -> str:
-    """One IPv6 host may have all addresses of its /64 network, so these count as one."""
+    """Return the address that counts. One IPv6 host may have all addresses of its /64 network, so
+    these count as one."""
     if ":" not in ip:
         return ip
     address = ipaddress.IPv6Address(ip.partition("%")[0])

@@ -1,8 +1,8 @@
 """Bus links: connect, authenticate, carry frames. A full send queue drops whole frames.
 
-A peer that has stopped keeps its connections, and frames for it would pile up until the link is
-recycled (original, defect 32). So a link queues at most `bus-send-buffer` bytes; frames beyond that
-are lost, which every part of the protocol tolerates. The machine decides when to dial again.
+A stopped peer keeps its connections, and frames for it would accumulate until the link is recycled
+(original, defect 32). So a link queues at most `bus-send-buffer` bytes; frames beyond that are
+lost, which every part of the protocol tolerates. The machine decides when to dial again.
 """
 
 import contextlib
@@ -20,7 +20,8 @@ from disque_trio.node import Node
 from disque_trio.system import keep_alive
 
 READ_SIZE: Final = 1 << 16
-"""For 128 KiB or more the C library would map pages for each read and unmap them again, 10 us."""
+"""With 128 KiB or more, the C library would map and unmap pages for each read, which takes 10
+us."""
 PROOF_SIZE: Final = 256
 """Bytes read at once from a link that is not open yet."""
 SILENCE_S: Final = 10
@@ -30,7 +31,7 @@ KEEPALIVE_S: Final = 60
 
 
 class Links:
-    """What all bus channels of a node share."""
+    """The state that all bus channels of a node share."""
 
     __slots__ = (
         "accepted",
@@ -47,15 +48,16 @@ class Links:
         self.readiness = readiness
         self.node = node
         self.source_ip = source_ip
-        """The first bind address: dials come from there (original 1.1)."""
+        """The first bind address, from which links are dialled (original 1.1)."""
         self.tls = tls
         self.accepted = 0
         self.unproven = 0
-        """Accepted links that have not proven yet that they are a node's."""
+        """Accepted links that have not yet proven that they belong to a node."""
         self.opening: dict[LinkChannel, float] = {}
-        """Links, of either direction, without that proof, and when they are given up."""
+        """Links in either direction without that proof, with the time at which they are given
+        up."""
         self.challenges: dict[bytes, None] = {}
-        """Challenges of this node that have not been answered yet."""
+        """Challenges of this node without an answer."""
 
     def sweep(self) -> None:
         """Once a second: give up links that have exceeded their time."""
@@ -67,7 +69,7 @@ class Links:
 class LinkChannel(Stream):
     """One bus socket: the `LinkPort` of a node.
 
-    It carries frames once it is open: connected and, if the cluster has a secret, proven.
+    It carries frames once it is open: connected, and, if the cluster has a secret, proven.
     """
 
     __slots__ = (
@@ -123,7 +125,7 @@ class LinkChannel(Stream):
             self.readiness.end(self)
 
     def begin(self) -> None:
-        """It is connected: with TLS the handshake comes first."""
+        """The link is connected: start the TLS handshake if TLS is used."""
         contexts = self.bus.tls.contexts
         context = contexts.accept if self.was_accepted else contexts.dial
         if context is None:
@@ -155,7 +157,7 @@ class LinkChannel(Stream):
             self._greet()
 
     def _greet(self) -> None:
-        """Where there is a secret, ask for proof that the other side knows it."""
+        """If there is a secret, demand a proof of it from the other side."""
         bus = self.bus
         secret = bus.node.state.config.cluster_secret
         if not secret:
@@ -189,7 +191,7 @@ class LinkChannel(Stream):
         try:
             data = self._recv(PROOF_SIZE)
             if not data:
-                # A connection that ends without a byte is a port check: it is not reported.
+                # A connection that ends without a byte is a port check, which is not reported.
                 if self._proof.has_received:
                     self.give_up(
                         "it has hung up instead of proving the cluster secret", "cluster-secret"
@@ -216,7 +218,7 @@ class LinkChannel(Stream):
                 self.bus.node.link_received(self.session, rest)
 
     def _say(self, data: bytes) -> None:
-        """A few bytes on a fresh connection: they always fit."""
+        """Send a few bytes on a new connection: they always fit."""
         try:
             if self._send(data) == len(data):
                 return
@@ -225,7 +227,7 @@ class LinkChannel(Stream):
         self.readiness.end(self)
 
     def give_up(self, reason: str, cause: str) -> None:
-        """The other side does not seem to be a node of this cluster.
+        """Close the link, because the other side seems to be no node of this cluster.
 
         The reason is for the log, the cause for INFO.
         """
@@ -250,7 +252,7 @@ class LinkChannel(Stream):
         else:
             node.link_up(self.session, local_ip, remote_ip)
 
-    # Once it is open.
+    # After it is open.
 
     def _read(self) -> None:
         assert self.session is not None
@@ -312,13 +314,13 @@ class LinkChannel(Stream):
 
 
 def set_up(sock: socket.socket) -> None:
-    """Send frames at once, and notice when the peer's machine has died."""
-    # BSDs refuse options on a connection that the peer has reset: reading tells of that.
+    """Configure the socket: send frames at once, and detect a dead machine of the peer."""
+    # BSDs refuse options on a connection that the peer has reset; reading reports that.
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         keep_alive(sock, KEEPALIVE_S)
 
 
 def plain_ip(ip: str) -> str:
-    """The address without a scope, and an IPv4 address as such."""
+    """Return the address without a scope, and an IPv4 address in its own form."""
     return ip.partition("%")[0].removeprefix("::ffff:")

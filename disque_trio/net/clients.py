@@ -1,7 +1,8 @@
-"""Client sockets: accepting, reading, writing, and bytes that a client has not read yet.
+"""Client sockets: accepting, reading, writing, and unsent bytes.
 
-`Clients.owing` has the clients with unsent bytes. They are checked once a second, so that one that
-never reads is cut off when the limits say so, and one that is to be closed does not linger.
+`Clients.owing` has the clients with unsent bytes. They are checked once a second, so that a client
+that never reads is disconnected when it exceeds the limits, and a closing connection does not stay
+open.
 """
 
 import contextlib
@@ -22,20 +23,20 @@ from disque_trio.system import NOTSENT_LOWAT, keep_alive
 
 READ_SIZE: Final = 1 << 16
 SHY_SIZE: Final = 1 << 12
-"""The same for unauthenticated clients, and while much of what was read waits to be served."""
+"""The size of a read for unauthenticated clients, and while many bytes wait to be processed."""
 MUCH: Final = 1 << 14
-"""So many bytes of requests may keep the node busy for milliseconds. No more is read at once of a
-client not known for it, and those that are known for it take turns."""
+"""This many bytes of requests may keep the node busy for milliseconds. A client's first read is no
+larger; clients with large inputs take turns."""
 IN_KERNEL: Final = 1 << 16
-"""Bytes that the kernel buffers for a client that does not read: by default up to 4 MB, and
-with some hundred such clients all connections of the machine run short of its memory."""
+"""Bytes that the kernel buffers for a client that does not read. The default is up to 4 MB, and
+with some hundred such clients all connections of the machine run short of kernel memory."""
 
 INSIDE: Final = b"unix:inside"
-"""What CLIENT LIST calls a client in this very process."""
+"""The address of a client in this process, in CLIENT LIST."""
 
 
 class Clients:
-    """What all client channels of a node share."""
+    """The state that all client channels of a node share."""
 
     __slots__ = (
         "channels", "first_size", "is_reading", "lingering", "node", "owing", "read_size",
@@ -47,28 +48,28 @@ class Clients:
         self.node = node
         self.channels: dict[ClientChannel, None] = {}
         self.is_reading = True
-        """False once the node is winding up."""
+        """False once the node is shutting down."""
         self.lingering = Lingering(readiness)
         self.owing: dict[ClientChannel, None] = {}
         self.shaking = 0
-        """Those that are still in the TLS handshake."""
+        """The number of clients in the TLS handshake."""
         self.unauthenticated = UnauthenticatedClients(node)
         self.read_size = READ_SIZE
-        """Bytes that are read at a time of a client that sends much."""
+        """The size of a read for a client with large inputs."""
         self.first_size = MUCH
-        """The same of any other."""
+        """The size of a read for any other client."""
         node.on_crowded(self._set_crowded)
 
     def _set_crowded(self, is_crowded: bool) -> None:
         self.read_size, self.first_size = (SHY_SIZE, SHY_SIZE) if is_crowded else (READ_SIZE, MUCH)
 
     def are_too_many(self) -> bool:
-        """Is there no room for another one?"""
+        """Has the number of clients reached `maxclients`?"""
         state = self.node.state
         return len(state.clients) + self.shaking >= state.config.maxclients
 
     def introduce(self, channel: "ClientChannel", peer: bytes, *, is_unix: bool) -> None:
-        """Make it known to the node."""
+        """Register the client with the node."""
         session = self.node.connect(channel, peer, is_unix=is_unix)
         if session is None:
             channel.close()
@@ -77,7 +78,7 @@ class Clients:
             self.channels[channel] = None
 
     def connect_inside(self) -> socket.socket:
-        """A client in this very process: its end of the connection."""
+        """Connect a client in this process; return its end of the connection."""
         inner, outer = socket.socketpair()
         outer.setblocking(False)
         channel = ClientChannel(self, outer)
@@ -86,13 +87,13 @@ class Clients:
         return inner
 
     def stop_reading(self) -> None:
-        """The node winds up: only replies leave from now on."""
+        """The node is shutting down: only send replies from now on."""
         self.is_reading = False
         for channel in self.channels:
             channel.hold()
 
     def sweep(self) -> None:
-        """Once a second."""
+        """Once a second: check clients with unsent bytes, unauthenticated and lingering ones."""
         for channel in list(self.owing):
             channel.sweep()
         self.unauthenticated.sweep()
@@ -121,21 +122,21 @@ class ClientChannel(Stream):
         self.clients = clients
         self.node = clients.node
         self.session: Session | None = None
-        """None before the node knows it, and when it has gone."""
+        """None before the node has registered it, and after it has ended."""
         self.is_held = False
         self.is_closing = False
         self.is_greedy = False
-        """Its last input was so much that other clients go first."""
+        """Its last input was so large that other clients are served first."""
         self.is_half_closed = False
         self.lingered_s = 0
         self.group = ""
-        """Its group among the unauthenticated clients; empty once it is authenticated."""
+        """Its address among the unauthenticated clients; empty once it is authenticated."""
 
     # Called for events.
 
     def ready(self, mask: int) -> None:
         if mask == IN and not self.is_greedy:
-            # Nearly always. The rest handles large inputs, ends and errors.
+            # The fast path for most events. The rest handles large inputs, ends and errors.
             self._read(self.clients.first_size)
             return
         if mask & IN:
@@ -181,7 +182,7 @@ class ClientChannel(Stream):
             self.node.received(session, data)
 
     def _end_of_input(self) -> None:
-        """A client that has closed its sending side still gets its unsent replies."""
+        """A client that has closed its sending side still receives its unsent replies."""
         if self.unsent:
             self.is_half_closed = True
             self.close()
@@ -275,20 +276,20 @@ class ClientChannel(Stream):
                 self.node.drained(self.session)
 
     def keep_short(self) -> None:
-        """Read little at a time until it is authenticated."""
+        """Limit the size of reads until the client is authenticated."""
         recv = self.sock.recv
         self._recv = lambda size: recv(min(size, SHY_SIZE))
 
     def on_authenticated(self) -> None:
-        """Read it like any other."""
+        """Remove the limit on the size of reads."""
         self._recv = self.sock.recv
 
     def is_unauthenticated(self, config: Config) -> bool:
-        """Does it still owe its password?"""
+        """Has the client not yet sent its password?"""
         return self.session is None or is_unauthenticated(self.session.client, config)
 
     def sweep(self) -> None:
-        """Once a second while bytes are unsent."""
+        """Once a second while bytes are unsent: check the limits."""
         if self.is_closing:
             self.lingered_s += 1
             if self.lingered_s > LINGER_S:
@@ -320,7 +321,7 @@ class ClientListener(Listener):
                     sock.send(reason)
                 self.clients.lingering.close(sock)
                 return
-            # BSDs refuse options on a connection that the client has reset: reading tells of that.
+            # BSDs refuse options on a connection that the client has reset; reading reports that.
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 sock.setsockopt(socket.IPPROTO_TCP, NOTSENT_LOWAT, IN_KERNEL)
@@ -328,7 +329,7 @@ class ClientListener(Listener):
         self.admit(sock, address)
 
     def refusal(self, ip: str) -> bytes:
-        """The error for a client from this address that is refused; empty when it is not."""
+        """Return the error for a refused client with this address; empty if it is admitted."""
         node = self.clients.node
         if is_barred(ip, node.state.config):
             node.turned_away(
@@ -338,7 +339,8 @@ class ClientListener(Listener):
         return self.refusal_of_unauthenticated(ip)
 
     def refusal_of_unauthenticated(self, ip: str) -> bytes:
-        """Likewise, because of other unauthenticated clients of its address."""
+        """Return the error if too many clients with this address are unauthenticated; otherwise
+        empty."""
         if self.clients.unauthenticated.are_too_many(ip):
             self.clients.node.turned_away(
                 "client refused: too many without password", "unauthenticated-clients", address=ip
@@ -347,7 +349,7 @@ class ClientListener(Listener):
         return b""
 
     def admit(self, sock: socket.socket, address: Address) -> None:
-        """Accept the client."""
+        """Admit the client."""
         channel = ClientChannel(self.clients, sock)
         self.readiness.add(channel, IN | RDHUP)
         self.connect(channel, address)
@@ -356,7 +358,7 @@ class ClientListener(Listener):
             self.clients.unauthenticated.add(channel, address[0])
 
     def connect(self, channel: ClientChannel, address: Address) -> None:
-        """Make it known to the node."""
+        """Register the client with the node."""
         ip, port = address[:2] if self.path is None else ("", 0)
         peer = b"unix:%b" % self.path if self.path is not None else _shown(ip, port)
         self.clients.introduce(channel, peer, is_unix=self.path is not None)

@@ -1,12 +1,13 @@
-"""Mutual challenge-response: two nodes prove that they know the cluster's secret, before all else.
+"""Mutual challenge-response: before anything else, two nodes prove that they know the secret of the
+cluster.
 
 The dialled node sends a challenge, a random number. The dialler answers with a number of its own
 and a MAC of both under the secret; only then the dialled node sends its own MAC. The numbers make a
 proof useless on any other connection, and the two MACs include different labels, so that neither
-can be reflected. A party that does not know the secret gets nothing to guess it by offline, unless
-a node dials it or it eavesdrops.
+can be reflected. A party without the secret gets no data for an offline attack, unless a node dials
+it or it eavesdrops.
 
-The rest of the connection is not protected by this; TLS does that (docs/security.md).
+The proof does not protect the rest of the connection; TLS does (docs/security.md).
 """
 
 import hmac
@@ -27,7 +28,8 @@ _FRAME: Final = b"DbuZ"
 
 
 class ProofError(Exception):
-    """The other side does not know the secret: the reason, and under what INFO counts it."""
+    """The other side does not know the secret. The text has the reason; `cause` is the counter in
+    INFO."""
 
     def __init__(self, reason: str, cause: str = "cluster-secret") -> None:
         super().__init__(reason)
@@ -35,7 +37,7 @@ class ProofError(Exception):
 
 
 class Proof:
-    """One side of the exchange, bytes in and bytes out, without a socket."""
+    """One side of the exchange, with bytes as input and output, without a socket."""
 
     __slots__ = ("_challenges", "_dialled", "_keys", "_received", "number", "opening", "rest")
 
@@ -44,19 +46,19 @@ class Proof:
     ) -> None:
         """A dialler uses the first of `keys`; the dialled node accepts any.
 
-        `own_challenges` are those that this node waits for answers to. One of them coming from
-        the other side is an attempt to have the node answer itself.
+        `own_challenges` are the challenges of this node without an answer. If the other side sends
+        one of them, it tries to make the node answer itself.
         """
         self._keys = keys
         self._challenges = own_challenges
         self._received = b""
         self._dialled = b""
-        """The dialled node's number."""
+        """The number of the dialled node."""
         self.number = secrets.token_bytes(_NUMBER)
         self.opening = b"" if is_dialler else CHALLENGE + self.number
         """The first bytes to send."""
         self.rest: bytes | None = None
-        """Once both proofs are good: the bytes that came after them."""
+        """The bytes after both proofs; None before the proofs are valid."""
         if not is_dialler:
             self._dialled = self.number
 
@@ -66,7 +68,7 @@ class Proof:
         return bool(self._received or (self._dialled and self.opening == b""))
 
     def feed(self, data: bytes) -> bytes:
-        """What to answer. Raises `ProofError`."""
+        """Return the bytes to send. Raise `ProofError`."""
         self._received += data
         if self.opening:
             return self._check_answer()
@@ -75,7 +77,7 @@ class Proof:
         return self._check_confirmation()
 
     def _take(self, magic: bytes, size: int) -> bytes | None:
-        """What follows `magic`, once it is here."""
+        """Return the bytes after `magic`, once they have arrived."""
         data = self._received
         if data[: len(magic)] != magic[: len(data)]:
             if data[:4] == _FRAME[: len(data)]:
@@ -87,7 +89,7 @@ class Proof:
         return data[len(magic) : len(magic) + size]
 
     def _answer(self) -> bytes:
-        """As the dialler: the proof that answers a challenge."""
+        """As the dialler: return the proof that answers a challenge."""
         number = self._take(CHALLENGE, _NUMBER)
         if number is None:
             return b""

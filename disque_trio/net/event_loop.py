@@ -1,9 +1,10 @@
-"""The event loop: one Trio task that owns every hot socket of a node.
+"""The event loop: one Trio task that owns every busy socket of a node.
 
-A Trio task and stream for each connection did 51,000 ADDJOB/s, where this design does as many as
-the original (decision 32). The sockets are in an epoll of our own, or what the system has in its
-place (`multiplexing`); Trio waits for that one descriptor. While there is work, other Trio tasks
-run at a checkpoint every `turns.BREATH_S`; only an idle event loop pays for a wait with a deadline.
+With a Trio task and a stream per connection, a node processed 51,000 ADDJOB/s; this design
+processes as many as the original (decision 32). The sockets are in an epoll of the event loop, or
+its equivalent on other systems (`multiplexing`); Trio waits for that one descriptor. While there is
+work, other Trio tasks run at a checkpoint every `turns.BREATH_S`; only an idle event loop pays for
+a wait with a deadline.
 """
 
 import errno
@@ -34,14 +35,14 @@ LINGER_S: Final = 0.001
 SWEEP_S: Final = 1.0
 """How often slow readers and starved listeners are checked."""
 STANDSTILL_S: Final = 0.5
-"""A pass of the loop that is so late, or takes so long, is a standstill: of the process, of its
+"""A pass of the loop that starts or lasts this late is a standstill: of the process, of its
 machine, of another task, or of a batch."""
 
 
 class SocketEventLoop:
     """The sockets of one node: the `EventLoop` of a server.
 
-    It takes over the listening sockets: when `run` ends, they are closed.
+    It owns the listening sockets and closes them when `run` ends.
     """
 
     def __init__(
@@ -55,10 +56,9 @@ class SocketEventLoop:
         shared: Listeners | None = None,
         multiplexing: str = "auto",
     ) -> None:
-        """`tls_sockets` are for clients that speak TLS, with the contexts of `tls`; those of
+        """`tls_sockets` are for clients with TLS, with the contexts of `tls`; the sockets of
         `shared` do not listen before `open_doors`. `multiplexing` is the directive
-        `multiplexing-api`; MultiplexingError if this system does not have it.
-        """
+        `multiplexing-api`; MultiplexingError if this system does not support it."""
         self._client_sockets = client_sockets
         self._bus_sockets = bus_sockets
         self._source_ip = source_ip
@@ -76,40 +76,40 @@ class SocketEventLoop:
         self._sweep_at = -math.inf
 
     def linger(self, seconds: float = LINGER_S) -> None:
-        """It is the only event loop in this process, so that it may keep Trio waiting for so
-        long."""
+        """Let this event loop keep Trio waiting for up to `seconds`, because it is alone in its
+        process."""
         self._turns.linger_s = seconds
 
     def dial(self, session: LinkSession, ip: str, port: int) -> LinkPort | None:
-        """Open a bus connection; None if it cannot even begin."""
+        """Dial a bus connection; return None if that fails at once."""
         return self._bus.dial(session, ip, port)
 
     def connect_inside(self) -> socket.socket:
-        """A client in this very process, which needs no port and no certificate: its end of the
-        connection. Raises ConnectionRefusedError while clients are not accepted."""
+        """Connect a client in this process, which needs no port and no certificate; return its end
+        of the connection. Raise ConnectionRefusedError while clients are not accepted."""
         if not self._has_clients:
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         return self._clients.connect_inside()
 
     def open_bus(self) -> None:
-        """Begin to listen for peers."""
+        """Start to listen for peers."""
         for listener in [BusListener(self._bus, sock) for sock in self._bus_sockets]:
             self._listeners.append(listener)
             self._readiness.add(listener, IN)
 
     def open_doors(self) -> None:
-        """Begin to accept clients at the shared ports."""
+        """Start to accept clients at the shared ports."""
         open_doors(self._shared)
         self._let_in(self._shared.clients, self._shared.tls)
 
     def wake(self) -> None:
-        """Begin a turn soon."""
+        """Start a turn soon."""
         self._turns.is_woken = True
         if self._nap is not None:
             self._nap.cancel()
 
     def wake_from_thread(self) -> None:
-        """The same, in any thread."""
+        """Start a turn soon, from any thread."""
         self._readiness.alarm.ring()
 
     def stop_listening(self) -> None:
@@ -120,14 +120,14 @@ class SocketEventLoop:
             self._readiness.end(listener)
 
     def has_unsent(self) -> bool:
-        """Are there bytes for a client that have not been sent?"""
+        """Are there unsent bytes for a client?"""
         return bool(self._clients.owing)
 
     async def run(
         self, node: Node, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Run the node until it is over, and then close everything. It has started when it is
-        ready to serve."""
+        """Run the node until it has ended, and then close everything. The task has started when the
+        node is ready to serve."""
         self._clients = Clients(self._readiness, node)
         self._bus = Bus(self._readiness, node, self._source_ip, self._tls)
         try:
@@ -145,10 +145,10 @@ class SocketEventLoop:
             self._readiness.close()
 
     def courier(self) -> None:
-        """None: sockets carry bytes."""
+        """Return None: sockets carry bytes."""
 
     def open_clients(self) -> None:
-        """Begin to accept clients, unless they are accepted already."""
+        """Start to accept clients, unless they are accepted already."""
         self._has_clients = True
         plain, self._client_sockets = self._client_sockets, []
         tls, self._tls_sockets = self._tls_sockets, ()
@@ -162,7 +162,7 @@ class SocketEventLoop:
             self._readiness.add(listener, IN)
 
     async def _take_turns(self, node: Node) -> None:
-        """Let other tasks run, and take turns until they must again."""
+        """Let other tasks run, and then run turns until they must run again."""
         turns = self._turns
         due = trio.current_time() + await self._rest(node, is_busy=turns.is_busy)
         began = trio.current_time()
@@ -179,8 +179,8 @@ class SocketEventLoop:
             turns.is_busy = turns.must_turn = True
 
     async def _rest(self, node: Node, *, is_busy: bool) -> float:
-        """Let other Trio tasks run; an idle event loop sleeps until there is something to do.
-        Returns for how many seconds it was to sleep at most."""
+        """Let other Trio tasks run; an idle event loop sleeps until there is work. Return the
+        longest planned sleep in seconds."""
         if node.is_napping:
             left = node.seconds_left()
             await trio.sleep(left)

@@ -1,28 +1,28 @@
-"""How many files a process may open, and how clients and bus links share them."""
+"""The number of files that a process may open, and its distribution to clients and bus links."""
 
 import contextlib
 import resource
 from typing import Final
 
 MAX_LINKS: Final = 2048
-"""Links that peers may open to a node: twice the nodes that its table takes from the bus."""
+"""The most links of peers to a node: twice the nodes that its table accepts from the bus."""
 _OWN_FILES: Final = 128
-"""Descriptors that are neither clients' nor links': listeners, logs, files."""
+"""Descriptors that belong neither to clients nor to links: listeners, logs, files."""
 _RESERVED_FILES: Final = _OWN_FILES + 2 * MAX_LINKS
 _MOST_OF_MACOS: Final = 10_240
-"""Its OPEN_MAX, whatever the hard limit says."""
+"""OPEN_MAX of macOS, whatever the hard limit is."""
 _LEAST_LINKS: Final = 64
-"""Links of each direction, where the system allows fewer files than wanted."""
+"""Links of each direction if the system allows fewer files than wanted."""
 _LEAST_CLIENTS: Final = 32
-"""Clients without whom a node is of no use."""
+"""With fewer clients a node is useless."""
 
 
 class FileLimitError(Exception):
-    """A process may open so few files here that a node cannot run: why, and what to do."""
+    """The limit of open files is too low for a node. The text has the reason and the remedy."""
 
 
 def check_file_limit(clients: int, room: int) -> None:
-    """FileLimitError if there is room for far fewer clients than wanted."""
+    """Raise FileLimitError if there is room for far fewer clients than wanted."""
     if room >= min(clients, _LEAST_CLIENTS):
         return
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -35,12 +35,13 @@ def check_file_limit(clients: int, room: int) -> None:
 
 
 def raise_file_limit(clients: int) -> int:
-    """Raise the limit for so many clients; for how many it suffices."""
+    """Raise the limit for this many clients. Return the number of clients for which it suffices."""
     wanted = clients + _RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _covers(soft, wanted):
         return clients
-    # Only a privileged process may raise the hard limit; macOS takes no more than this of any.
+    # Only a privileged process may raise the hard limit; macOS accepts no more than this from any
+    # process.
     for limits in ((wanted, max(hard, wanted)), (hard, hard), (_MOST_OF_MACOS, hard)):
         with contextlib.suppress(OSError, ValueError, OverflowError):
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
@@ -52,7 +53,8 @@ def raise_file_limit(clients: int) -> int:
 
 
 def link_room(clients: int) -> int:
-    """How many links peers may open, besides so many clients and as many links of our own."""
+    """Return how many links peers may open, in addition to this many clients and an equal number of
+    own links."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return MAX_LINKS

@@ -1,8 +1,8 @@
-"""The lingering close: a client reads why its connection ends, even if it is still sending.
+"""The lingering close: a client can read why its connection ends, even if it is still sending.
 
-A socket that is closed with unread input resets the connection (RFC 1122, 4.2.2.13), and what the
-client has not read yet is lost: the very error that says why. So the end is sent first, and input
-is read and thrown away until the client has closed its side, as in nginx's `lingering_close`.
+A socket that is closed with unread input resets the connection (RFC 1122, 4.2.2.13), and data that
+the client has not read yet is lost: the error with the reason. So the end is sent first, and input
+is read and discarded until the client has closed its side, as in nginx's `lingering_close`.
 """
 
 import socket
@@ -12,17 +12,18 @@ from disque_trio.net.multiplexing import IN
 from disque_trio.net.readiness import Channel, Readiness
 
 LINGER_S: Final = 10
-"""How long a client may take to read what is still unsent, and then to close its side."""
+"""How long a client may take to read the unsent bytes, and then to close its side."""
 MOST: Final = 256
-"""Connections that linger at a time; one more closes the oldest."""
+"""The most lingering connections; one more closes the oldest."""
 PIECES: Final = 16
-"""Pieces of input that are thrown away per turn and connection."""
+"""Pieces of input that are discarded per turn and connection."""
 _WASTE: Final = bytearray(1 << 14)
-"""Where they go. It is allocated at the start, so this works without memory as well."""
+"""The buffer for discarded input. It is allocated at the start, so lingering works without memory
+as well."""
 
 
 class Lingering:
-    """The connections of one event loop that linger."""
+    """The lingering connections of one event loop."""
 
     __slots__ = ("_channels", "_readiness")
 
@@ -31,20 +32,20 @@ class Lingering:
         self._channels: dict[LingeringChannel, None] = {}
 
     def close(self, sock: socket.socket) -> None:
-        """Close a socket that has had no channel yet, once the client has done so."""
+        """Close a socket without a channel once the client has closed its side."""
         if (channel := self._begin(sock)) is None:
             sock.close()
         else:
             self._readiness.add(channel, IN)
 
     def succeed(self, ended: Channel) -> None:
-        """The same for a channel that ends, whose socket is closed unless another channel has it
-        now."""
+        """Close a channel once the client has closed its side. Its socket is closed unless a
+        successor has it."""
         if (channel := self._begin(ended.sock)) is not None:
             self._readiness.replace(ended, channel, IN)
 
     def _begin(self, sock: socket.socket) -> "LingeringChannel | None":
-        """None if the client has closed its side already."""
+        """Return a lingering channel, or None if the client has already closed its side."""
         try:
             sock.shutdown(socket.SHUT_WR)
         except OSError:
@@ -52,21 +53,21 @@ class Lingering:
         channel = LingeringChannel(self, self._readiness, sock)
         if channel.is_over():
             return None
-        # What comes under TLS need not be decrypted.
+        # Discarded input under TLS need not be decrypted.
         channel.sock = socket.socket(fileno=sock.detach())
         if len(self._channels) >= MOST:
             oldest = next(iter(self._channels))
-            self.forget(oldest)  # at once: many may come before it is closed
+            self.forget(oldest)  # at once: many may be added before it is closed
             self._readiness.end(oldest)
         self._channels[channel] = None
         return channel
 
     def forget(self, channel: "LingeringChannel") -> None:
-        """It lingers no longer."""
+        """Forget a channel that has ended."""
         self._channels.pop(channel, None)
 
     def sweep(self) -> None:
-        """Once a second."""
+        """Once a second: end connections that have lingered too long."""
         for channel in list(self._channels):
             channel.seconds += 1
             if channel.seconds > LINGER_S:
@@ -88,7 +89,7 @@ class LingeringChannel(Channel):
             self.readiness.end(self)
 
     def is_over(self) -> bool:
-        """Throw away what has come. Has the client closed its side?"""
+        """Discard the input so far. Has the client closed its side?"""
         for _ in range(PIECES):
             try:
                 size = self.sock.recv_into(_WASTE)

@@ -1,4 +1,4 @@
-"""Listening sockets as the configuration asks for them, or an error that says what to do."""
+"""Listening sockets for the configuration, or an error with its remedy."""
 
 import contextlib
 import errno
@@ -19,37 +19,37 @@ _NO_SUCH_FAMILY: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTON
 
 
 class ListenError(Exception):
-    """A port or path cannot be listened on: why, and what to do about it."""
+    """A port or path cannot be listened on. The text has the reason and the remedy."""
 
 
 @attrs.define
 class Listeners:
-    """Sockets that listen already."""
+    """Sockets that already listen."""
 
     clients: list[socket.socket] = attrs.Factory(list)
     bus: list[socket.socket] = attrs.Factory(list)
     tls: list[socket.socket] = attrs.Factory(list)
-    """For clients that speak TLS."""
+    """For clients with TLS."""
     web: list[socket.socket] = attrs.Factory(list)
     """For HTTP."""
     backlog: int = 511
-    """For those that do not listen yet."""
+    """The backlog of sockets that do not listen yet."""
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all sockets."""
         for sock in self.clients + self.bus + self.tls + self.web:
             sock.close()
 
 
 def listen(config: Config) -> Listeners:
-    """Open what the configuration asks for. Raises `ListenError`."""
+    """Open the sockets of the configuration. Raise `ListenError`."""
     _check(config)
     with _closed_on_error(Listeners()) as listeners:
         if config.port:
             listeners.clients += _listen_tcp(config, config.port, "port")
         if config.tls_port:
             listeners.tls += _listen_tcp(config, config.tls_port, "tls-port")
-        # Without a port no node could be told where the bus is: such a node is alone.
+        # Without a port, no address of the bus could be announced: such a node is alone.
         if config.known_port:
             listeners.bus += listen_for_nodes(config, config.known_port)
         if config.web_port:
@@ -61,7 +61,7 @@ def listen(config: Config) -> Listeners:
 
 @contextlib.contextmanager
 def _closed_on_error(listeners: Listeners) -> Iterator[Listeners]:
-    """Close what has been opened if the rest cannot be."""
+    """Close the opened sockets if the others cannot be opened."""
     try:
         yield listeners
     except ListenError:
@@ -70,12 +70,13 @@ def _closed_on_error(listeners: Listeners) -> Iterator[Listeners]:
 
 
 def reserve(config: Config) -> Listeners:
-    """Bind the ports that several processes will share, after checking that no other has them.
+    """Bind the ports that several processes will share, after checking that no other process has
+    them.
 
     These sockets do not listen, so clients reach only the processes that do (`open_doors`). The
-    Unix socket listens, since all processes share that very socket. Raises `ListenError`.
+    Unix socket listens, because all processes share it. Raise `ListenError`.
     """
-    # Any process of this user may join a shared port, so it must first be free for one alone.
+    # Any process of this user may join a shared port, so it must first be free for exclusive use.
     listen(attrs.evolve(config, unixsocket="")).close()
     with _closed_on_error(share(config)) as held:
         if config.unixsocket:
@@ -84,7 +85,8 @@ def reserve(config: Config) -> Listeners:
 
 
 def share(config: Config) -> Listeners:
-    """One process's sockets of the shared ports, not listening yet. Raises `ListenError`."""
+    """Return one process's sockets of the shared ports, which do not listen yet. Raise
+    `ListenError`."""
     with _closed_on_error(Listeners(backlog=config.tcp_backlog)) as listeners:
         if config.port:
             listeners.clients += _listen_tcp(config, config.port, "port", is_shared=True)
@@ -100,12 +102,12 @@ def open_doors(shared: Listeners) -> None:
 
 
 def listen_for_nodes(config: Config, port: int) -> list[socket.socket]:
-    """Bus sockets for this client port. Raises `ListenError`."""
+    """Return bus sockets for this client port. Raise `ListenError`."""
     return _listen_tcp(config, port + BUS_OFFSET, "bus port")
 
 
 def listen_for_browsers(config: Config) -> list[socket.socket]:
-    """Sockets of the web port. Raises `ListenError`."""
+    """Return sockets of the web port. Raise `ListenError`."""
     return _listen_tcp(config, config.web_port, "web-port")
 
 
@@ -122,7 +124,7 @@ def _check(config: Config) -> None:
 def _listen_tcp(
     config: Config, port: int, what: str, *, is_shared: bool = False
 ) -> list[socket.socket]:
-    """One socket for each address; without `bind`, all addresses of both families."""
+    """Return one socket for each address; without `bind`, for all addresses of both families."""
     sockets: list[socket.socket] = []
     for address in config.bind or _EVERYWHERE:
         try:
@@ -183,7 +185,7 @@ def _listen_unix(config: Config) -> socket.socket:
 
 
 def _clear_the_way(path: str) -> None:
-    """Remove a socket that a dead process left, and nothing else."""
+    """Remove only a socket that a dead process left."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             return

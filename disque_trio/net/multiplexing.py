@@ -1,8 +1,8 @@
-"""How an event loop learns which of its sockets are ready: epoll, kqueue, or a Trio task for each
-of them.
+"""Multiplexing: how an event loop detects ready sockets: with epoll, kqueue, or a Trio task for
+each socket.
 
-All three are level-triggered: every poll reports an event until it has been handled. Masks have
-poll(2)'s bits on every system. `ERR` and `HUP` are reported whether they are asked for or not.
+All three are level-triggered: every poll reports an event until it has been handled. Masks have the
+bits of poll(2) on every system. `ERR` and `HUP` are always reported.
 """
 
 import select
@@ -19,45 +19,48 @@ RDHUP: Final = 0x2000
 
 
 class MultiplexingError(Exception):
-    """This system does not have what `multiplexing-api` names. The text says what it has."""
+    """This system does not support the value of `multiplexing-api`. The text lists the supported
+    ones."""
 
 
 class Poller(Protocol):
-    """Descriptors, and which events are waited for. One task uses it."""
+    """A set of descriptors, with the events to wait for. One task uses it."""
 
     def register(self, fd: int, events: int, /) -> None:
-        """Watch a new descriptor. If a closed one had the same number, that is forgotten."""
+        """Watch a new descriptor. An earlier, closed one with the same number is forgotten."""
 
     def modify(self, fd: int, events: int, /) -> None:
-        """Watch it for these events from now on."""
+        """Watch the descriptor for these events from now on."""
 
     def unregister(self, fd: int, /) -> None:
         """Forget a descriptor that is about to be closed."""
 
     def poll(self, seconds: float, most: int, /) -> list[tuple[int, int]]:
-        """Ready descriptors and masks, `most` at the most; waits for so long if there are none."""
+        """Return at most `most` ready descriptors with their masks. If there are none, wait up to
+        `seconds`."""
 
     def wait(self) -> Awaitable[None]:
-        """Wait in a Trio task until `poll` would have something. May be cancelled."""
+        """Wait in a Trio task until `poll` would return an event. May be cancelled."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """The context in which `poll` and `wait` work."""
 
     def close(self) -> None:
-        """Forget everything. The descriptors stay open."""
+        """Forget all descriptors. They stay open."""
 
 
 NAMES: Final = ("epoll", "kqueue", "tasks")
-"""The best first."""
+"""The best one first."""
 
 
 def available() -> Sequence[str]:
-    """What this system has. `tasks` needs only Trio."""
+    """Return the names that this system supports. `tasks` needs only Trio."""
     return [name for name in NAMES if name == "tasks" or hasattr(select, name)]
 
 
 def resolve(wanted: str) -> str:
-    """What `multiplexing-api` asks for; `auto` is the best there is. Raises MultiplexingError."""
+    """Return the name for a value of `multiplexing-api`; `auto` is the best one. Raise
+    MultiplexingError."""
     found = available()
     if wanted == "auto":
         return found[0]

@@ -1,4 +1,4 @@
-"""The pollers of `multiplexing`: one for Linux, one for macOS and the BSDs, one for any system.
+"""The pollers of `multiplexing`: for Linux, for macOS and the BSDs, and for any system.
 
 A program that forks must open its poller afterwards: a child does not inherit a kqueue.
 """
@@ -15,12 +15,13 @@ import trio
 from disque_trio.net.multiplexing import ERR, HUP, IN, OUT, RDHUP, Poller
 
 LOOK_S: Final = 0.1
-"""How often `TaskPoller` checks connections whose input is not wanted."""
+"""The interval at which `TaskPoller` checks connections whose input is not wanted."""
 _DEAD: Final = ERR | HUP
 
 
 class EpollPoller:
-    """Linux. The methods are those of the `select.epoll` object: no Python call in between."""
+    """For Linux. The methods are those of the `select.epoll` object, without a Python call in
+    between."""
 
     __slots__ = ("close", "modify", "poll", "register", "wait")
 
@@ -35,18 +36,18 @@ class EpollPoller:
         )
 
     def unregister(self, fd: int, /) -> None:
-        """Closing it is enough."""
+        """Do nothing: closing the descriptor suffices."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """The kernel needs no help."""
+        """Return an empty context: the kernel needs no help."""
         return contextlib.nullcontext()
 
 
 class KqueuePoller:
-    """macOS and the BSDs.
+    """For macOS and the BSDs.
 
-    There is always a filter for reading. Where no input is wanted it is edge-triggered (EV_CLEAR):
-    it reports the end of the connection, but not again and again the bytes that are not read.
+    There is always a filter for reading. If no input is wanted, it is edge-triggered (EV_CLEAR): it
+    reports the end of the connection, but not repeatedly the bytes that are not read.
     """
 
     __slots__ = ("_control", "_events", "_kernel", "close", "wait")
@@ -62,7 +63,7 @@ class KqueuePoller:
         )
 
     def register(self, fd: int, events: int, /) -> None:
-        """Add the filters that are wanted."""
+        """Add the wanted filters."""
         changes = [self._reading(fd, events)]
         if events & OUT:
             changes.append(self._change(fd, self._kernel.KQ_FILTER_WRITE))
@@ -70,7 +71,7 @@ class KqueuePoller:
         self._events[fd] = events
 
     def modify(self, fd: int, events: int, /) -> None:
-        """Replace the filters that have changed: the flags of one that exists do not change."""
+        """Replace the changed filters: the flags of an existing one cannot be changed."""
         kernel, changed = self._kernel, events ^ self._events[fd]
         changes = []
         if changed & IN:
@@ -92,11 +93,11 @@ class KqueuePoller:
         return self._kernel.kevent(fd, which, self._kernel.KQ_EV_ADD if flags is None else flags)
 
     def unregister(self, fd: int, /) -> None:
-        """Closing it removes its filters."""
+        """Forget the descriptor: closing it removes its filters."""
         self._events.pop(fd, None)
 
     def poll(self, seconds: float, most: int, /) -> list[tuple[int, int]]:
-        """The events of both filters of a descriptor, as one mask."""
+        """Return the events of both filters of a descriptor as one mask."""
         masks: dict[int, int] = {}
         for event in self._control(None, most, seconds):
             mask = self._mask(event)
@@ -111,12 +112,12 @@ class KqueuePoller:
             return OUT | HUP if is_over else OUT
         mask = wanted & IN
         if is_over:
-            # The socket's error is in fflags; without one the other side has only stopped sending.
+            # The socket's error is in fflags; without one, the other side has only stopped sending.
             mask |= _DEAD | RDHUP if event.fflags else RDHUP
         return mask & (wanted | _DEAD)
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """The kernel needs no help."""
+        """Return an empty context: the kernel needs no help."""
         return contextlib.nullcontext()
 
 
@@ -132,11 +133,11 @@ class _Waiter:
         self.scope = trio.CancelScope()
 
     async def run(self) -> None:
-        """Report each event to the poller, and go on once it has been polled."""
+        """Report each event to the poller, and continue after it has been polled."""
         lowlevel = trio.lowlevel
         wait = lowlevel.wait_readable if self.what == IN else lowlevel.wait_writable
         with self.scope:
-            # After the cancellation the descriptor may belong to another connection.
+            # After the cancellation, the descriptor may belong to another connection.
             while not self.scope.cancel_called:
                 mask = self.what
                 try:
@@ -149,11 +150,12 @@ class _Waiter:
 
 
 class TaskPoller:
-    """Any system: a Trio task waits for each connection, a second one while bytes are owed to it.
+    """For any system: a Trio task waits for each connection, and a second one while bytes are
+    unsent.
 
     Trio cannot wait for the end of a connection whose input is not wanted. Such connections are
-    checked with poll(2) instead, every `LOOK_S`. Without POLLRDHUP the end is noticed only when the
-    connection is broken, or its input is wanted again.
+    checked with poll(2) instead, every `LOOK_S`. Without POLLRDHUP the end is detected only when
+    the connection breaks, or its input is wanted again.
     """
 
     def __init__(self) -> None:
@@ -162,7 +164,7 @@ class TaskPoller:
         self._waiters: dict[tuple[int, int], _Waiter] = {}
         self._ready: dict[int, int] = {}
         self._event_loop: trio.lowlevel.Task | None = None
-        """The task that waits for anything to be ready."""
+        """The task in `wait`, or None."""
         self._parked: dict[trio.lowlevel.Task, None] = {}
         """Waiters that have reported an event and wait for `poll`."""
         self._unread: dict[int, None] = {}
@@ -171,13 +173,13 @@ class TaskPoller:
         self._is_looking = False
 
     def register(self, fd: int, events: int, /) -> None:
-        """Its task starts at once, or when the poller runs."""
+        """Start its tasks now, or when the poller runs."""
         self.unregister(fd)
         self._events[fd] = events
         self._attend(fd)
 
     def modify(self, fd: int, events: int, /) -> None:
-        """Start or end tasks."""
+        """Start or end its tasks."""
         self._events[fd] = events
         self._attend(fd)
 
@@ -212,7 +214,7 @@ class TaskPoller:
     # Called by the tasks.
 
     def mark_ready(self, fd: int, mask: int) -> None:
-        """Something is ready."""
+        """Record an event, and wake the event loop."""
         self._ready[fd] = self._ready.get(fd, 0) | mask
         if self._event_loop is not None:
             trio.lowlevel.reschedule(self._event_loop)
@@ -232,7 +234,8 @@ class TaskPoller:
     # Called by the event loop.
 
     def poll(self, seconds: float, most: int, /) -> list[tuple[int, int]]:  # noqa: ARG002
-        """Events since the last call. Never waits, since the tasks could not run meanwhile."""
+        """Return the events since the last call. It never waits, because the tasks could not run
+        meanwhile."""
         ready, self._ready = self._ready, {}
         parked, self._parked = self._parked, {}
         for task in parked:
@@ -241,7 +244,7 @@ class TaskPoller:
         return [(fd, found) for fd, mask in ready.items() if (found := mask & (wanted[fd] | _DEAD))]
 
     async def wait(self) -> None:
-        """Until a task reports an event."""
+        """Wait until a task reports an event."""
         if self._ready:
             await trio.lowlevel.checkpoint()
             return
@@ -267,7 +270,7 @@ class TaskPoller:
                 nursery.cancel_scope.cancel()
 
     def close(self) -> None:
-        """The tasks have ended with `running`."""
+        """Forget all events; the tasks have ended with `running`."""
         self._events.clear()
         self._ready.clear()
 
@@ -302,5 +305,5 @@ _KINDS: Final[dict[str, Callable[[], Poller]]] = {
 
 
 def open_poller(name: str) -> Poller:
-    """One of those that `multiplexing.available` names."""
+    """Return a poller of this name, one of `multiplexing.available`."""
     return _KINDS[name]()

@@ -1,7 +1,7 @@
-"""A set of sockets and the events that they wait for: a poller with its channels.
+"""A set of sockets with the events that they wait for: a poller with its channels.
 
-`close_ended` closes channels at the end of a turn and never within one: a descriptor that is used
-again must not be given the events of its predecessor.
+`close_ended` closes channels at the end of a turn, never within one: a descriptor that is reused
+must not receive the events of its predecessor.
 """
 
 import contextlib
@@ -16,21 +16,21 @@ from disque_trio.net.multiplexing import IN, Poller
 from disque_trio.storage.descriptor import Descriptor
 
 MAX_EVENTS: Final = 1024
-"""Events per turn; the others come up in the next one."""
+"""Events per turn; further ones are handled in the next turn."""
 MAX_ACCEPTS: Final = 64
 """Connections accepted per turn and listener. With a thousand, as in the original (original 1.1),
-other clients wait four times as long in a flood of them (`make crowd`)."""
+other clients wait four times as long during a flood of connections (`make crowd`)."""
 MAX_SHAKES: Final = 8
 """Steps of TLS handshakes per turn: one may cost as much as a hundred requests."""
 GREED_S: Final = 0.005
 Address = Sequence[Any]
-"""Where a connection comes from, as `accept` says it: IP and port, with more fields for IPv6; the
-path of a Unix socket."""
+"""The remote address that `accept` returns: IP and port, with more fields for IPv6; the path of a
+Unix socket."""
 _OUT_OF_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Channel:
-    """A socket in the set. Subclasses say what happens when it is ready."""
+    """A socket in the set. Subclasses handle its events."""
 
     __slots__ = ("__weakref__", "events", "fd", "readiness", "sock")
 
@@ -41,14 +41,14 @@ class Channel:
         self.events = 0
 
     def ready(self, mask: int) -> None:
-        """There are events; `mask` is the poller's."""
+        """Handle events; `mask` is the poller's."""
         raise NotImplementedError
 
     def read_much(self) -> None:
-        """Read much, when its turn has come (`Readiness.defer`)."""
+        """Read a large input, when its turn has come (`Readiness.defer`)."""
 
     def ended(self) -> None:
-        """It is about to be closed, by either side."""
+        """The channel is about to be closed, by either side."""
 
     def watch(self, events: int) -> None:
         """Wait for these events from now on."""
@@ -72,7 +72,7 @@ class Stream(Channel):
         self._send: Callable[[bytes | memoryview], int] = sock.send
 
     def write_on(self) -> None:
-        """The socket takes more of what is unsent."""
+        """The socket is writable: send more of the unsent bytes."""
         unsent = self.unsent
         try:
             with memoryview(unsent) as view, view[: self.PIECE] as piece:
@@ -87,7 +87,7 @@ class Stream(Channel):
             self.drained()
 
     def drained(self) -> None:
-        """Everything has been sent."""
+        """All bytes have been sent."""
         raise NotImplementedError
 
 
@@ -102,15 +102,15 @@ class Readiness:
     def __init__(self, poller: Poller, greed_s: float = GREED_S) -> None:
         self.poller = poller
         self.greed_s = greed_s
-        """How long greedy channels are served per turn; the last one may exceed that."""
-        # Bound once, for these are called several times a request.
+        """How long greedy channels are served per turn; the last one may exceed it."""
+        # Bound once, because they are called several times per request.
         self.modify = poller.modify
         self._poll = poller.poll
         self.handlers: dict[int, Callable[[int], None]] = {}
         self.greedy: dict[Channel, None] = {}
-        """Those that send much and wait for their turn."""
+        """Channels with large inputs that wait for their turn."""
         self.starved: dict[Listener, None] = {}
-        """Listeners that wait for descriptors to become free."""
+        """Listeners that wait for free descriptors."""
         self._channels: dict[int, Channel] = {}
         self._ending: dict[Channel, None] = {}
         self._shakes_left = MAX_SHAKES
@@ -126,32 +126,32 @@ class Readiness:
         self.poller.register(channel.fd, events)
 
     def replace(self, channel: Channel, successor: Channel, events: int) -> None:
-        """Another channel has its socket from now on. Called in `ended`."""
+        """Give the socket of a channel to another one. Called in `ended`."""
         self._channels[channel.fd] = successor
         self.handlers[channel.fd] = successor.ready
         successor.events = channel.events
         successor.watch(events)
 
     def end(self, channel: Channel) -> None:
-        """Close the channel when this turn is over, and ignore it until then."""
+        """Close the channel at the end of this turn, and ignore its events until then."""
         if self._channels.get(channel.fd) is channel and channel not in self._ending:
             self._ending[channel] = None
             self.handlers[channel.fd] = _ignore
 
     def poll(self, seconds: float = 0.0) -> list[tuple[int, int]]:
-        """What is ready now, or within this time."""
+        """Return the events now, or within this time."""
         self._shakes_left = MAX_SHAKES
         if seconds and not self.alarm.arm():
             seconds = 0.0
         return self._poll(seconds, MAX_EVENTS)
 
     def may_shake(self) -> bool:
-        """May a TLS handshake go on in this turn? If not, the next poll reports it again."""
+        """May a TLS handshake continue in this turn? If not, the next poll reports it again."""
         self._shakes_left -= 1
         return self._shakes_left >= 0
 
     def defer(self, channel: Channel) -> None:
-        """Let a channel that sends much wait until the others have been served in this turn."""
+        """Make a channel with large inputs wait until the others have been served in this turn."""
         self.greedy[channel] = None
 
     def serve_greedy(self) -> None:
@@ -166,28 +166,28 @@ class Readiness:
                 break
 
     def close_ended(self) -> None:
-        """Close what has ended."""
+        """Close the channels that have ended."""
         while self._ending:
             ending, self._ending = self._ending, {}
             for channel in ending:
                 channel.ended()
                 if self._channels.get(channel.fd) is channel:
-                    # Another channel may have its descriptor: a successor, or a new one where TLS
-                    # has closed it already.
+                    # Another channel may have its descriptor: a successor, or a new one if TLS has
+                    # already closed it.
                     del self._channels[channel.fd], self.handlers[channel.fd]
                     self.poller.unregister(channel.fd)
                 self.greedy.pop(channel, None)
                 channel.sock.close()
 
     def retry_starved(self) -> None:
-        """Let starved listeners try again."""
+        """Let starved listeners accept again."""
         starved, self.starved = self.starved, {}
         for listener in starved:
             if listener.fd in self.handlers:
                 listener.watch(IN)
 
     def close(self) -> None:
-        """Close everything, without calling `ended`."""
+        """Close all channels, without calling `ended`."""
         for channel in self._channels.values():
             channel.sock.close()
         self.alarm.close()
@@ -199,8 +199,8 @@ class Readiness:
 class Alarm:
     """Wakes the loop from other threads. It costs a system call only while the loop sleeps.
 
-    Each side sets its own flag, `is_armed` or `is_rung`, before it reads the other's, so that no
-    ring is missed.
+    Each side sets its own flag, `is_armed` or `is_rung`, before it reads the other one's, so that
+    no ring is missed.
     """
 
     __slots__ = ("_write_end", "fd", "is_armed", "is_rung")
@@ -219,26 +219,26 @@ class Alarm:
         self.close()
 
     def ring(self) -> None:
-        """In any thread: let the loop have a turn."""
+        """In any thread: make the loop run a turn."""
         self.is_rung = True
         if self.is_armed:
             self.is_armed = False
-            # The pipe is full, which wakes the loop as well, or the loop has ended.
+            # If the pipe is full, the loop wakes as well; or the loop has ended.
             with contextlib.suppress(OSError), self._write_end as fd:
                 os.write(fd, b"!")
 
     def arm(self) -> bool:
-        """The loop is about to sleep; False if it must not."""
+        """Prepare to sleep; return False if the loop must not."""
         self.is_armed = True
         return not self.is_rung
 
     def ready(self, _mask: int) -> None:
-        """It has woken the loop, and that was all."""
+        """Empty the pipe after it has woken the loop."""
         with contextlib.suppress(BlockingIOError):
             os.read(self.fd, 4096)
 
     def close(self) -> None:
-        """The loop has ended."""
+        """Close the pipe when the loop has ended."""
         self._write_end.close()
         fd, self.fd = self.fd, -1
         if fd >= 0:
@@ -261,19 +261,19 @@ class Listener(Channel):
                     self.starve(error)
                 return
             if address is None:
-                sock.close()  # macOS: it has gone already
+                sock.close()  # macOS: the connection has already ended
             else:
                 self.welcome(sock, address)
 
     def welcome(self, sock: socket.socket, address: Address) -> None:
-        """A connection has come."""
+        """Handle a new connection."""
         raise NotImplementedError
 
     def starve(self, error: OSError) -> None:  # noqa: ARG002
-        """Out of descriptors: do not poll the listener for now, since it stays readable."""
+        """Stop polling the listener while there are no descriptors, because it stays readable."""
         self.watch(0)
         self.readiness.starved[self] = None
 
 
 def _ignore(_mask: int) -> None:
-    """The handler of a channel that has ended in this turn."""
+    """Ignore events of a channel that has ended in this turn."""

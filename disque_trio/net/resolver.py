@@ -1,4 +1,4 @@
-"""Looks up names of hosts in threads: the system's resolver may block for half a minute."""
+"""Resolves host names in threads: the system's resolver may block for half a minute."""
 
 import socket
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import trio
 from disque_trio.statemachine.chores import Lookup
 
 PATIENCE_S: Final = 10.0
-"""How long a lookup may take; its thread may go on after that."""
+"""How long a lookup may take; its thread may continue after that."""
 _MOST_THREADS: Final = 8
 
 
@@ -18,12 +18,12 @@ class Resolver:
     """The `Resolver` of a server."""
 
     def __init__(self, resolve: Callable[[str], tuple[str, ...]] | None = None) -> None:
-        """`resolve` is what may block; it raises OSError."""
+        """`resolve` may block; it raises OSError."""
         self._resolve = resolve or resolve_name
         self._limiter = trio.CapacityLimiter(_MOST_THREADS)
 
     def look_up(self, name: str, then: Callable[[Lookup], None]) -> None:
-        """Begin to look a name up, in a task of Trio."""
+        """Start to look up a name, in a Trio task."""
         trio.lowlevel.spawn_system_task(self._look_up, name, then)
 
     async def _look_up(self, name: str, then: Callable[[Lookup], None]) -> None:
@@ -45,7 +45,8 @@ class Resolver:
 
 
 def resolve_name(name: str) -> tuple[str, ...]:
-    """Its addresses, in the system's order of preference. Blocks. Raises OSError."""
+    """Return the addresses of a name, in the system's order of preference. Blocks. Raise
+    OSError."""
     found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
-    # A scope, as in fe80::1%eth0, means nothing to other nodes.
+    # A scope, as in fe80::1%eth0, has no meaning for other nodes.
     return tuple(dict.fromkeys(str(place[0]) for *_, place in found if "%" not in str(place[0])))

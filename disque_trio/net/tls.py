@@ -1,8 +1,8 @@
-"""TLS on sockets that do not block: its settings, and sockets that read and write like plain ones.
+"""TLS on non-blocking sockets: its settings, and sockets that read and write like plain ones.
 
-Channels of the event loop call `recv` and `send`, where BlockingIOError means wait. A `TlsSocket`
-behaves the same, so that channels need not know of TLS. It is slower: a record holds 16 KiB at
-most, and each is encrypted and decrypted in the event loop's task.
+Channels of the event loop call `recv` and `send`, in which BlockingIOError means wait. A
+`TlsSocket` behaves in the same way, so that channels need no code for TLS. It is slower: a record
+contains at most 16 KiB, and each is encrypted and decrypted in the task of the event loop.
 """
 
 import contextlib
@@ -16,20 +16,20 @@ from disque_trio.net.multiplexing import IN, OUT
 from disque_trio.statemachine.config import Config
 
 RECORD: Final = 1 << 14
-"""Bytes that one record can hold."""
+"""The most bytes in one record."""
 
 
 class TlsError(Exception):
-    """A TLS setting cannot be used: which, why, and what to do about it."""
+    """A TLS setting cannot be used. The text has the setting, the reason and the remedy."""
 
 
 @attrs.frozen
 class Contexts:
-    """TLS contexts by kind of connection; None where it is plain."""
+    """TLS contexts by kind of connection; None if it is plain."""
 
     clients: ssl.SSLContext | None = None
     accept: ssl.SSLContext | None = None
-    """For links that peers open."""
+    """For links that peers dial."""
     dial: ssl.SSLContext | None = None
     """For links to peers."""
     web: ssl.SSLContext | None = None
@@ -37,13 +37,14 @@ class Contexts:
 
 
 class Keeper:
-    """The contexts of a node. They may be reloaded while it runs; open connections stay."""
+    """The contexts of a node. They may be reloaded while it runs; open connections keep theirs."""
 
     def __init__(self, config: Config) -> None:
         self.contexts = load(config)
 
     def reload(self, config: Config) -> str | None:
-        """Read the certificates again. If that fails, the old ones stay; the reason is returned."""
+        """Read the certificates again. If that fails, the old ones stay, and the reason is
+        returned."""
         try:
             self.contexts = load(config)
         except TlsError as error:
@@ -52,7 +53,7 @@ class Keeper:
 
 
 def load(config: Config) -> Contexts:
-    """Contexts as the configuration asks for them. Raises `TlsError`."""
+    """Return the contexts of the configuration. Raise `TlsError`."""
     clients = accept = dial = None
     if config.tls_port:
         clients = _context(ssl.PROTOCOL_TLS_SERVER, config)
@@ -63,7 +64,7 @@ def load(config: Config) -> Contexts:
     if config.tls_cluster:
         accept = _context(ssl.PROTOCOL_TLS_SERVER, config)
         dial = _context(ssl.PROTOCOL_TLS_CLIENT, config)
-        # Addresses of nodes may change: only the authority that signed counts.
+        # Addresses of nodes may change: only the signing authority counts.
         dial.check_hostname = False
         own = "tls-cluster-ca-cert-file" if config.tls_cluster_ca_cert_file else "tls-ca-cert-file"
         for context in (accept, dial):
@@ -84,7 +85,7 @@ def _context(protocol: int, config: Config) -> ssl.SSLContext:
     _must_be_readable("tls-cert-file", path)
     _must_be_readable("tls-key-file", key)
     try:
-        # Without a password argument OpenSSL would ask for one on the terminal.
+        # Without a password argument, OpenSSL would read one from the terminal.
         context.load_cert_chain(path, key, config.tls_key_file_pass)
     except (ssl.SSLError, ValueError) as error:
         raise TlsError(
@@ -116,13 +117,13 @@ def _must_be_readable(directive: str, path: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """OpenSSL's reason, without its source location."""
+    """Return OpenSSL's reason, without its source location."""
     found = getattr(error, "verify_message", "") or getattr(error, "reason", "")
     return str(found or error).lower().replace("_", " ")
 
 
 def explained(error: OSError) -> str:
-    """Why a handshake failed, for the log."""
+    """Return why a handshake failed, for the log."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted ({_reason(error)})"
     if isinstance(error, ssl.SSLError):
@@ -141,25 +142,26 @@ _MEANINGS: Final = {
 
 
 class TlsSocket:
-    """One connection under TLS. It takes over the descriptor of the plain socket."""
+    """One connection under TLS. It owns the descriptor of the plain socket."""
 
     __slots__ = ("is_port_check", "is_ready", "sock", "wants_out")
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, is_server: bool) -> None:
-        """Raises OSError if the other side has hung up."""
+        """Raises OSError if the other side has disconnected."""
         self.sock = context.wrap_socket(
             sock, server_side=is_server, do_handshake_on_connect=False, suppress_ragged_eofs=True
         )
         self.is_ready = False
-        """Is the handshake over?"""
+        """Is the handshake complete?"""
         self.is_port_check = is_server
-        """Has the other side, which is to begin, sent nothing? If it hangs up then, nobody was
-        refused: it looked whether the port is open."""
+        """Has the other side, which must send first, sent nothing yet? If it then disconnects, it
+        only checked whether the port is open, and no client was refused."""
         self.wants_out = False
-        """Reading has to wait until the socket is writable."""
+        """Must reading wait until the socket is writable?"""
 
     def shake(self) -> int:
-        """Continue the handshake. The event to wait for, 0 once it is over. Raises OSError."""
+        """Continue the handshake. Return the event to wait for, or 0 once it is complete. Raise
+        OSError."""
         if self.is_port_check:
             self.is_port_check = not self._has_input()
         try:
@@ -178,9 +180,9 @@ class TlsSocket:
             return False
 
     def recv(self, size: int) -> bytes:
-        """The next bytes, none at the end; a record is always read completely.
+        """Return the next bytes, none at the end; a record is always read completely.
 
-        Only after a full record is another one asked for: asking in vain costs an exception.
+        Another record is read only after a full one: a vain attempt costs an exception.
         """
         pieces: list[bytes] = []
         left = size
@@ -195,7 +197,7 @@ class TlsSocket:
             except OSError:
                 if not pieces:
                     raise
-                break  # it comes again
+                break  # the next call raises it again
             if not piece and not pieces:
                 return b""
             pieces.append(piece)
@@ -207,7 +209,7 @@ class TlsSocket:
         return b"".join(pieces)
 
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Send as much as fits now. The next call must begin with the rest."""
+        """Send as many bytes as possible now. The next call must begin with the rest."""
         sent = 0
         with memoryview(data) as view:
             while sent < len(view):
@@ -220,7 +222,7 @@ class TlsSocket:
         return sent
 
     def say_goodbye(self) -> None:
-        """Tell the other side that the data is complete."""
+        """Send the other side the end of the data."""
         if self.is_ready:
             with contextlib.suppress(OSError, ValueError):
                 self.sock.unwrap()

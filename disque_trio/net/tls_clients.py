@@ -1,7 +1,7 @@
-"""Clients under TLS: a handshake first, then they are like all others.
+"""Clients under TLS: after a handshake they are like all others.
 
-Until the handshake is over the machine does not know them, and they count as unauthenticated:
-`admission` limits their number and their time.
+Until the handshake is complete, they are not registered with the machine, and count as
+unauthenticated: `admission` limits their number and their time.
 """
 
 import contextlib
@@ -69,7 +69,7 @@ class TlsClientChannel(ClientChannel):
         super()._read(self.clients.read_size)
 
     def on_authenticated(self) -> None:
-        """It is read like any other from the start."""
+        """Do nothing: its reads were never limited."""
 
     def is_unauthenticated(self, config: Config) -> bool:
         return not self.tls.is_ready or super().is_unauthenticated(config)
@@ -82,7 +82,7 @@ class TlsClientChannel(ClientChannel):
 
 
 class TlsClientListener(ClientListener):
-    """A socket that accepts clients that speak TLS."""
+    """A socket that accepts clients with TLS."""
 
     __slots__ = ("keeper",)
 
@@ -91,7 +91,7 @@ class TlsClientListener(ClientListener):
         self.keeper = keeper
 
     def refusal(self, ip: str) -> bytes:
-        """Where every client must have a certificate, it counts as a password."""
+        """If every client must have a certificate, this counts as a password."""
         config = self.clients.node.state.config
         if is_barred(ip, config) and config.tls_auth_clients != "yes":
             self.clients.node.turned_away(
@@ -101,7 +101,7 @@ class TlsClientListener(ClientListener):
         return self.refusal_of_unauthenticated(ip)
 
     def admit(self, sock: socket.socket, address: Address) -> None:
-        """Begin the handshake."""
+        """Start the handshake."""
         clients, context = self.clients, self.keeper.contexts.clients
         if context is None or clients.are_too_many():
             clients.node.turned_away(
@@ -109,7 +109,7 @@ class TlsClientListener(ClientListener):
             )
             sock.close()
             return
-        # OSError: it has hung up.
+        # OSError: the client has disconnected.
         with contextlib.suppress(OSError):
             channel = TlsClientChannel(self, TlsSocket(sock, context, is_server=True), address)
             clients.shaking += 1

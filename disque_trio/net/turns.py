@@ -1,4 +1,4 @@
-"""Turns: read all sockets that are ready, let the node act on it, write. What an event loop does
+"""Turns: read all ready sockets, let the node process their input, write. An event loop runs turns
 while it does not wait.
 
 Nothing here awaits, so that it can be compiled as a whole; `event_loop` has the task around it.
@@ -11,7 +11,8 @@ from disque_trio.net.readiness import Readiness
 from disque_trio.node import Node
 
 BREATH_S: Final = 0.001
-"""How often other Trio tasks run meanwhile: a turn of some requests takes a part of that."""
+"""The interval at which other Trio tasks run during turns: a turn of a few requests takes a part of
+it."""
 
 
 class Turns:
@@ -24,21 +25,21 @@ class Turns:
     def __init__(self, readiness: Readiness) -> None:
         self._readiness = readiness
         self.linger_s = 0.0
-        """How long it polls for more work, and keeps Trio waiting, where work has lately come as
+        """How long to poll for more work, and keep Trio waiting, if work has recently arrived as
         quickly."""
         self.is_busy = True
-        """Was there something to do when it last looked?"""
+        """Was there work at the last look?"""
         self.must_turn = True
         """Must there be a turn even if no socket is ready?"""
         self.is_woken = False
-        """Has `SocketEventLoop.wake` been called since the last turn began?"""
+        """Was `SocketEventLoop.wake` called since the last turn began?"""
         self._came_at = 0.0
         self._brisk = 0
-        """2 if work has come as quickly, 1 if the time before: requests come quickly after replies,
-        even if these have waited for the disk."""
+        """2 if the last work arrived as quickly, 1 if the work before did: requests arrive quickly
+        after replies, even if these have waited for the disk."""
 
     def run(self, node: Node) -> None:
-        """Turn after turn, until nothing is left to do or other tasks must run."""
+        """Run turns until there is no work, or other tasks must run."""
         rest_at = perf_counter() + BREATH_S
         if self.is_woken or not self.is_busy:
             self.must_turn = True
@@ -66,8 +67,8 @@ class Turns:
         self.is_busy, self.must_turn = bool(events), False
 
     def _look(self, node: Node, *, may_linger: bool) -> list[tuple[int, int]]:
-        """What is ready. Where work comes quickly, wait a moment for more: to sleep and wake costs
-        a client that asks one request at a time three times as much as the request."""
+        """Return the events. If work arrives quickly, wait a moment for more: sleeping and waking
+        costs a client that sends one request at a time three times as much as the request."""
         events = self._readiness.poll()
         if (
             not events

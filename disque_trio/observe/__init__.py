@@ -1,3 +1,2 @@
-"""What a cluster says of itself, asked for by an ordinary client of all nodes: plain values for
-`top` and for the console of the web port, which know no more than is told here.
-"""
+"""The state of a cluster as its nodes report it to an ordinary client. Plain values for `top` and
+for the console of the web port, which use no other source."""

@@ -1,4 +1,4 @@
-"""An operation on jobs, for all jobs that fit a filter: one plan, one outcome."""
+"""One operation for all jobs that match a filter: one plan, one outcome."""
 
 from collections import Counter
 from typing import Final
@@ -19,14 +19,14 @@ from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report
 
 _EVERY: Final = 50
-"""Jobs between two words on how far it is."""
+"""The number of jobs between two progress reports."""
 _KINDS: Final = 5
-"""Kinds of outcomes that are listed."""
+"""The maximum number of kinds of outcomes that are listed."""
 
 
 async def planned(operation: Operation, client: Client, jobs: Found[str], args: Json) -> Plan:
-    """What the operation will do to the jobs with these ids. Raises `MistakeError` if it can do
-    nothing."""
+    """Return the plan of the operation for the jobs with these ids. Raise `MistakeError` if the
+    operation applies to none of them."""
     if operation.family != "jobs":
         raise MistakeError(f"'{operation.key}' is not for jobs that fit a filter")
     plans, refused, lines = [], Counter[str](), Counter[str]()
@@ -79,12 +79,13 @@ async def planned(operation: Operation, client: Client, jobs: Found[str], args: 
 
 
 def _effect(line: str) -> str:
-    """Without the node that has told of it: a job is counted once."""
+    """Return the line without the name of the node, so that a job is counted once."""
     return line.partition(": ")[2] or line
 
 
 def _counted(lines: Counter[str]) -> list[str]:
-    """Each line once, with how often it was said; of many kinds the most frequent."""
+    """Return each line once, with how often it occurred; if there are many, the most frequent
+    ones."""
     texts = [f"{times:,} × {text}" if times > 1 else text for text, times in lines.most_common()]
     more = len(texts) - _KINDS
     return [*texts[:_KINDS], f"and {counted(more, 'more kind')}"] if more > 0 else texts

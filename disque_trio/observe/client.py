@@ -1,4 +1,4 @@
-"""A client of all nodes that no silent node holds up."""
+"""A client of all nodes that no silent node delays."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -18,17 +18,18 @@ from disque_trio.client.refusals import AuthenticationError
 from disque_trio.statemachine.base import Reply
 
 ANSWER_S: Final = 1.0
-"""A node that takes longer is silent."""
+"""A node that takes longer to answer is silent."""
 PROBE_S: Final = 1.0
-"""How often silent nodes are tried again."""
+"""The interval between two attempts to reach silent nodes."""
 _RECENT_S: Final = 5.0
-"""How long a node is silent is not told before: it has only just been asked."""
+"""`describe` omits the duration of a silence that is shorter."""
 ON_PASSWORD: Final = "give the password in $DISQUE_AUTH or in the URL: disque://:PASSWORD@HOST:PORT"
 WITHOUT_PASSWORD: Final = "give the node the password of the others: CONFIG SET requirepass"
 
 
 def query(*words: str) -> Command[Any]:
-    """A command that changes nothing: it may be repeated, and its outcome is never unknown."""
+    """Return a command that changes nothing: it may be repeated, and its outcome is never
+    unknown."""
     return attrs.evolve(commands.call(*words), is_repeatable=True)
 
 
@@ -37,14 +38,14 @@ class Silence:
     """Why a node is not asked now."""
 
     since: float
-    """When it was asked, and has not answered; by anyio's clock."""
+    """When the unanswered request was sent, by anyio's clock."""
     reason: str
     advice: str = ""
     is_there: bool = False
-    """Does it run, and refuse to answer?"""
+    """Does the node run, and refuse to answer?"""
 
     def describe(self, now: float) -> str:
-        """In words."""
+        """Return the reason, with the duration of a longer silence."""
         seconds = now - self.since
         return (
             self.reason if seconds < _RECENT_S else f"not heard for {seconds:.0f} s: {self.reason}"
@@ -53,20 +54,21 @@ class Silence:
 
 @attrs.define(eq=False, repr=False)
 class DeadlineClient(Client):
-    """Asks each node with a deadline. One that has missed it is not asked again by anybody until it
-    answers `probe`, so it costs the others nothing."""
+    """A client with a deadline for each request, except for commands that wait. No request goes to
+    a node that has missed the deadline until it answers `retry`, so it does not delay the
+    others."""
 
     silent: dict[str, Silence] = attrs.field(init=False, factory=dict)
     """By address."""
     answer_s: float = attrs.field(factory=lambda: ANSWER_S, kw_only=True)
-    """A node that takes longer is silent."""
+    """A node that takes longer to answer is silent."""
     follows_tls: bool = attrs.field(default=False, kw_only=True)
-    """Under TLS, does a survey ask the others, too? Nodes tell their plain ports only, so each is
-    taken to have the same distance between its ports as the node that tells of it."""
+    """Under TLS, does a survey ask the other nodes, too? Nodes report only their plain ports, so
+    each is assumed to have the same distance between its two ports as the node that reports it."""
 
     @property
     def own_name(self) -> str:
-        """Of its connections, as nodes have it."""
+        """The name of its connections, as nodes report it."""
         return as_one_word(self._greeting().name).decode()
 
     def _greeting(self) -> Greeting:
@@ -88,17 +90,17 @@ class DeadlineClient(Client):
             was_sent = isinstance(error, LostError)
         is_unknown = was_sent and not all(each.is_repeatable for each in asked)
         self.silent[name] = silence
-        # A command that must not be repeated is not sent to the next node.
+        # The client must not send a command that is not repeatable to the next node.
         raise (LostError if is_unknown else ConnectionFailedError)(silence.reason)
 
     async def probe(self) -> None:
-        """Try silent nodes again and again, until it is cancelled."""
+        """Retry silent nodes periodically, until cancelled."""
         while True:
             await anyio.sleep(PROBE_S)
             await self.retry()
 
     async def retry(self) -> None:
-        """Try silent nodes again, once."""
+        """Retry each silent node once."""
         known = {str(each): each for each in self.nodes.order(anyio.current_time())}
         async with anyio.create_task_group() as tasks:
             for name in list(self.silent):
@@ -121,13 +123,13 @@ class DeadlineClient(Client):
 
 
 def silence_of(error: DisqueError, since: float) -> Silence:
-    """The silence of a node that failed like this."""
+    """Return the silence of a node whose request failed with this error."""
     if isinstance(error, ConnectionFailedError):
         return Silence(since, error.reason, error.advice, error.is_there)
     if not isinstance(error, AuthenticationError):
         return Silence(since, str(error), is_there=True)
     what, advice = error.text, ON_PASSWORD
-    if error.code == "DENIED":  # the node says itself what to do
+    if error.code == "DENIED":  # the node's text has the advice
         what, _, advice = error.text.partition(". ")
     elif "no password is set" in error.text:
         advice = WITHOUT_PASSWORD

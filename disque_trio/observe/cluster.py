@@ -1,6 +1,5 @@
-"""What a node tells of itself, of the others and of the cluster: one record and one parser for the
-console, the doctor, `explain` and the operations.
-"""
+"""What a node reports of itself, of the others and of the cluster: one record and one parser for
+the console, the doctor, `explain` and the operations."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -16,24 +15,25 @@ _LINE_WORDS: Final = 6
 _ZONE: Final = "zone="
 _NAME: Final = "name="
 _DIGITS: Final = 8
-"""Of the id of a node that has no name; ids of jobs begin with the same."""
+"""The digits of an id that stand for a node without a name. Ids of jobs begin with the same
+digits."""
 
 
 def node_name(id: str, named: str, where: str = "") -> str:
-    """How people call a node: by its `node-name`, else by the start of its id. `where` is for one
-    of which even that is unknown."""
+    """Return the name of a node for people: its `node-name`, else the start of its id, else
+    `where`."""
     return named or id[:_DIGITS] or where
 
 
 def label_of(name: str, where: str) -> str:
-    """The name of a node with its address as a detail; the address alone for a node without any
+    """Return the name of a node with its address in parentheses; only the address if it has no
     other name."""
     return f"{name} ({where})" if name and name != where else where
 
 
 @attrs.frozen
 class PeerLine:
-    """A line of CLUSTER NODES: how one node sees another."""
+    """A line of CLUSTER NODES: the state of a node in the view of another one."""
 
     id: str
     host: str
@@ -41,94 +41,95 @@ class PeerLine:
     flags: frozenset[str]
     is_connected: bool
     zone: str = ""
-    """Empty if it names none."""
+    """Empty if the node has no zone."""
     bus_port: int = 0
-    """Where other nodes reach it; 0 if the line does not tell."""
+    """The port for other nodes; 0 if the line does not contain it."""
     name: str = ""
     """Its `node-name`."""
     pong_s: float = 0.0
-    """When its last PONG came, in Unix seconds; 0 if the line does not tell."""
+    """When its last PONG was received, in Unix seconds; 0 if the line does not contain it."""
 
     @property
     def address(self) -> str:
-        """Its address for clients, as the other node knows it."""
+        """Its address for clients, as the other node reports it."""
         return str(Address(host=self.host, port=self.port))
 
 
 @attrs.frozen(kw_only=True)
 class NodeFacts:
-    """The answers of one node. `error` is why there are none; then all else is empty."""
+    """The answers of one node. If `error` is set, it has not answered, and INFO, CONFIG and so on
+    are empty or old."""
 
     where: str
     name: str = ""
-    """How people call it (`KnownNode.name`); empty if nothing but its address is known."""
+    """Its name for people (`KnownNode.name`); empty if only its address is known."""
     error: str = ""
     error_since: float | None = None
     """In Unix seconds."""
     advice: str = ""
     is_there: bool = False
-    """Does it run, and refuse to answer?"""
+    """Does the node run, and refuse to answer?"""
     id: str = ""
     info: dict[str, str] = attrs.Factory(dict)
     """All fields of INFO."""
     config: dict[str, str] = attrs.Factory(dict)
     """All directives of CONFIG GET."""
     peers: tuple[PeerLine, ...] = ()
-    """The other nodes that it knows."""
+    """The other nodes that it reports."""
     has_password: bool = False
-    """It requires one."""
+    """Does the node require a password?"""
     skew_ms: float = 0.0
-    """How far its wall clock is ahead of this machine's."""
+    """How far its wall clock is ahead of this machine's, in milliseconds."""
     uncertainty_ms: float = 0.0
-    """Half of the time that its answer took."""
+    """Half of the duration of the request."""
     now_s: float = 0.0
-    """The node's clock, in Unix seconds."""
+    """The time by the node's clock, in Unix seconds."""
     bus_error: str = ""
-    """Why its bus port cannot be reached from here; empty if it can, or if its address is
+    """Why its bus port cannot be reached from this machine; empty if it can, or if its address is
     unknown."""
 
     @property
     def label(self) -> str:
-        """Its name, and where it is."""
+        """Its name and its address."""
         return label_of(self.name, self.where)
 
     @property
     def is_ours(self) -> bool:
-        """Is it no original server?"""
+        """Is it a node of this project, not an original server?"""
         return "python_version" in self.info
 
     @property
     def is_loading(self) -> bool:
-        """Does it still load its append-only file? Then it refuses most commands and has no
-        links."""
+        """Is it loading its append-only file? Then it refuses most commands and has no links."""
         return self.info.get("loading", "0") != "0"
 
     @property
     def can_record(self) -> bool:
-        """Can it write its append-only file, or has none? Otherwise it refuses most commands."""
+        """Can it write its append-only file, or does it have none? If not, it refuses most
+        commands."""
         states = (self.info.get("aof_file_status"), self.info.get("aof_last_write_status"))
         return all(state in (None, "ok") for state in states)
 
     @property
     def version(self) -> str:
-        """Its version, and the number of its formats, as far as it announces one."""
+        """Its version, and the number of its formats if it announces one."""
         name = self.info.get("disque_version", "?")[:VERSION_SIZE]
         number = self.info.get("format")
         return f"{name}/{number}" if number else name
 
     def counts(self, field: str) -> dict[str, int]:
-        """A field of INFO that counts by reason."""
+        """Return the counts by reason that a field of INFO contains."""
         pairs = [pair.rpartition("=") for pair in self.info.get(field, "").split(",")]
         return {reason: int(count) for reason, _, count in pairs if count.isdigit()}
 
     def number(self, field: str) -> int:
-        """A field of INFO; 0 when it is missing."""
+        """Return a number of INFO; 0 if it is missing."""
         value = self.info.get(field, "")
         return int(value) if value.lstrip("-").isdigit() else 0
 
 
 def lines_of(text: str, own_host: str) -> list[PeerLine]:
-    """All lines of CLUSTER NODES."""
+    """Parse all lines of CLUSTER NODES."""
     found = (line.split() for line in text.splitlines())
     return [_line(words, own_host) for words in found if len(words) >= _LINE_WORDS]
 
@@ -153,22 +154,22 @@ def _line(words: list[str], own_host: str) -> PeerLine:
 
 
 def pairs(reply: Reply) -> dict[str, str]:
-    """The directives of CONFIG GET, by name."""
+    """Return the directives of CONFIG GET, by name."""
     words = reply if isinstance(reply, list) else []
     texts = [each.decode(errors="replace") for each in words if isinstance(each, bytes)]
     return dict(zip(texts[::2], texts[1::2], strict=False))
 
 
 def number_of(config: Mapping[str, str], name: str) -> int:
-    """A directive; 0 without it."""
+    """Return the number of a directive; 0 without it."""
     value = config.get(name, "")
     return int(value) if value.isdecimal() else 0
 
 
 def bus_place(address: Address, config: Mapping[str, str]) -> tuple[str, int] | None:
-    """Where the node tells others that its bus port is: 10000 above the plain port, or above the
-    TLS port if there is no plain one, unless it announces another address or port. None for one
-    that is reached by a socket of its machine."""
+    """Return the bus address that the node announces to others: by default 10000 above the plain
+    port, or above the TLS port if there is no plain one. None for a node that is reached by a Unix
+    socket."""
     if address.path is not None:
         return None
     plain = number_of(config, "cluster-announce-port") or number_of(config, "port") or address.port
@@ -179,14 +180,14 @@ def bus_place(address: Address, config: Mapping[str, str]) -> tuple[str, int] | 
 # Figures.
 
 RATES: Final = ("jobs_added", "jobs_delivered", "jobs_acked", "total_commands_processed")
-"""The totals of a node of which rates are shown. Original nodes have the last one alone."""
+"""The counters of a node of which rates are shown. Original servers have only the last one."""
 _REPORTED_BY_OTHERS: Final = ("setack",)
-"""An acknowledgement is counted at each holder, by this cause but at one."""
+"""Each holder counts an acknowledgement; all but one of them under this cause."""
 
 
 @attrs.frozen
 class NodeView:
-    """One node. Numbers that it does not tell are None."""
+    """One node. Numbers that it does not report are None."""
 
     node: str
     name: str
@@ -197,15 +198,16 @@ class NodeView:
     blocked: int | None
     under_replicated: int | None
     totals: dict[str, int]
-    """Those of `RATES` that it tells."""
+    """The counters of `RATES` that it reports."""
     rates: dict[str, float]
-    """A second; empty at the first look."""
+    """Per second; empty at the first look."""
 
 
 def view_of(
     node: str, info: Mapping[str, str], before: Mapping[str, int], seconds: float
 ) -> NodeView:
-    """A node by its INFO. `before` are the totals of so many `seconds` ago; 0 is of no look."""
+    """Return the view of a node from its INFO. `before` are its counters `seconds` ago; `seconds`
+    is 0 at the first look."""
     counts = {name: counted_total(info, name, _REPORTED_BY_OTHERS) for name in RATES}
     totals = {name: count for name, count in counts.items() if count is not None}
     return NodeView(
@@ -227,7 +229,8 @@ def view_of(
 
 
 def rate(before: int, after: int, seconds: float) -> float:
-    """A second. None is negative: a node that was started again counts from 0."""
+    """Return the rate per second; 0 if the counter has decreased, because a restarted node counts
+    from 0."""
     return max(after - before, 0) / seconds
 
 
@@ -237,7 +240,7 @@ def _number(info: Mapping[str, str], field: str) -> int | None:
 
 
 def counted_total(info: Mapping[str, str], field: str, without: Collection[str] = ()) -> int | None:
-    """A number, or the sum of `ackjob=3,setack=1` `without` some of these."""
+    """Return a number, or the sum of `ackjob=3,setack=1` except for the names in `without`."""
     value = info.get(field)
     if value is None or value.isdecimal():
         return _number(info, field)

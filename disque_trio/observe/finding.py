@@ -1,4 +1,5 @@
-"""A finding: what is wrong, what to do, which operation fits; for the doctor and the console."""
+"""A finding: what is wrong, what to do, and the operation that fits; for the doctor and the
+console."""
 
 import enum
 from collections.abc import Iterable, Mapping
@@ -17,11 +18,11 @@ class Level(enum.IntEnum):
     WARNING = 1
     """Everything works, but it needs attention."""
     PROBLEM = 2
-    """Something does not work, or jobs are at risk."""
+    """Something does not work, or jobs may be lost."""
 
 
 ANEW: Final = "CONFIG RESETSTAT counts anew"
-"""Advice for counters that run since the start."""
+"""Advice for counters that have counted since the node's start."""
 STATUS_NAMES: Final = {Level.NOTE: "well", Level.WARNING: "warnings", Level.PROBLEM: "problems"}
 
 
@@ -34,20 +35,20 @@ class Finding:
     what: str
     advice: str = ""
     kind: str = attrs.field(default="", kw_only=True)
-    """The name of the check. The rules of deploy/prometheus name it."""
+    """The name of the check, to which the rules of deploy/prometheus refer."""
     link: str = attrs.field(default="", kw_only=True)
-    """The page of the console about it; that of the cluster if there is none."""
+    """The page of the console about it; if empty, the page of the cluster."""
     stake: float = attrs.field(default=0.0, kw_only=True)
-    """Of findings of the same level, the one with most comes first: jobs times seconds."""
+    """Jobs times seconds. Findings of one level are sorted by it, the highest first."""
     since: float | None = attrs.field(default=None, kw_only=True)
-    """In Unix seconds; None if nobody knows."""
+    """In Unix seconds; None if unknown."""
     operation: str = attrs.field(default="", kw_only=True)
-    """The key of the operation that fits (`observe.operations`); empty for none."""
+    """The key of the operation that fits (`observe.operations`); empty if there is none."""
     args: Mapping[str, str] = attrs.field(default=MappingProxyType({}), kw_only=True)
-    """Its arguments, as a browser gives them."""
+    """Arguments of the operation, as a browser sends them."""
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the finding for JSON."""
         return {
             "level": self.level.name.lower(),
             "kind": self.kind,
@@ -65,27 +66,28 @@ def _timestamp(moment: float) -> str:
 
 
 def note(where: str, what: str, advice: str = "", **more: Any) -> Finding:
-    """A finding for information."""
+    """Return a finding for information."""
     return Finding(Level.NOTE, where, what, advice, **more)
 
 
 def warning(where: str, what: str, advice: str, **more: Any) -> Finding:
-    """A finding that needs attention."""
+    """Return a finding that needs attention."""
     return Finding(Level.WARNING, where, what, advice, **more)
 
 
 def problem(where: str, what: str, advice: str, **more: Any) -> Finding:
-    """A finding that something does not work."""
+    """Return a finding about something that does not work."""
     return Finding(Level.PROBLEM, where, what, advice, **more)
 
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
-    """The worst first; of the same level, by what is at stake."""
+    """Sort the findings: the worst first, then by `stake`."""
     return sorted(findings, key=lambda each: (-each.level, -each.stake))
 
 
 def grouped(findings: Iterable[Finding]) -> list[Finding]:
-    """Those with the same advice as one, which names all places; in the order of the first."""
+    """Merge findings of the same level, kind and advice into one with all their places, in the
+    order of the first. A finding with an operation is merged only with those of the same place."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for each in findings:
         alone = each.where if each.operation or not each.advice else ""
@@ -112,12 +114,12 @@ def _merged(group: list[Finding]) -> Finding:
 
 
 def worst(findings: list[Finding]) -> Level:
-    """The worst level among them."""
+    """Return the worst level among them."""
     return max((finding.level for finding in findings), default=Level.NOTE)
 
 
 def spelled(seconds: int) -> str:
-    """Such as 90 s, 5 min, 3 hours or 2 days."""
+    """Return a duration such as 90 s, 5 min, 3 hours or 2 days."""
     for size, unit in ((86_400, "days"), (3600, "hours"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds // size} {unit}"

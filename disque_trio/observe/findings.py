@@ -1,7 +1,8 @@
-"""What is wrong in a cluster, in a sentence each, the worst first: for the console and the doctor.
+"""What is wrong in a cluster, one sentence for each problem, the worst first: for the console and
+the doctor.
 
-Checks of nodes are in `node_checks`, those of queues here. Queues of which the same is to be said
-are one finding, which names those with most at stake and how many others there are.
+Checks of nodes are in `node_checks`, those of queues and workers here. Queues with the same problem
+are one finding, which names those with the highest stake and the number of the others.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,18 +28,18 @@ from disque_trio.worker.operating.admin import KnownWorker
 from disque_trio.worker.operating.queues import restored_of
 
 _NAMED: Final = 3
-"""Queues of a finding that are named."""
+"""The maximum number of queues that a finding names."""
 _STILL_S: Final = 1.0
-"""An event loop that is so late once is busy; a worker's leases are renewed by it."""
+"""An event loop with this delay blocks the renewal of the worker's leases."""
 _BEGINNING_S: Final = 30.0
-"""So long a worker may wait for the first answer of a node."""
+"""A worker that has run for a shorter time may have no answer of a node yet."""
 _LEVELS: Final = {Level.PROBLEM: "bad", Level.WARNING: "warn", Level.NOTE: "note"}
 
 
 def findings(
     nodes: Sequence[NodeFacts], counts: QueueCounts, workers: Sequence[KnownWorker] = ()
 ) -> list[Finding]:
-    """All of them, the worst first; of the same level, refusals, then by what is at stake."""
+    """Return all findings, the worst first; of the same level, refusals first, then by stake."""
     names = {each.where: each.name for each in nodes}
     of_nodes = node_checks.judge(list(nodes), _closed(counts))
     behind = [counts.clock_ms - each.skew_ms for each in nodes if each.info]
@@ -47,8 +48,8 @@ def findings(
 
 
 def as_rows(found: Sequence[Finding], nodes: int, *, is_counted: bool = True) -> list[Json]:
-    """For the console, those of several nodes as one; a good one, if there is nothing to do. Are
-    the queues of all nodes counted?"""
+    """Return rows for the console; findings of several nodes are merged. Without warnings and
+    problems a row says that all is well. `is_counted`: have all nodes reported their queues?"""
     rows: list[Json] = [
         {
             "level": _LEVELS[each.level],
@@ -70,7 +71,7 @@ def as_rows(found: Sequence[Finding], nodes: int, *, is_counted: bool = True) ->
 
 
 def queue_link(name: str) -> str:
-    """Where the console shows a queue."""
+    """Return the link to the console's page of a queue."""
     fields = name_fields(name)
     if "name_b64" in fields:
         return f"#/queue?b64={quote(fields['name_b64'], safe='')}"
@@ -82,39 +83,40 @@ def queue_link(name: str) -> str:
 
 @attrs.frozen
 class _Queue:
-    """One of which something is to be said."""
+    """A queue in a finding."""
 
     name: str
     jobs: int
     age_s: float
-    """Of its oldest job; for jobs that wait, the time until the first of them is queued."""
+    """The age of its oldest job; for jobs that wait since a restart, the time until the first of
+    them is queued."""
     more: str = ""
     delayed: int = 0
-    """Jobs that are queued later, where that is to be said."""
+    """The number of delayed jobs, in findings that state it."""
     is_least: bool = False
-    """May there be more jobs?"""
+    """May the queue have more jobs than `jobs`?"""
 
     @property
     def stake(self) -> float:
-        """How much is to lose: jobs and how long they have waited."""
+        """The number of jobs times their age."""
         return (self.jobs + self.delayed) * max(self.age_s, 1.0)
 
 
 @attrs.frozen
 class _Kind:
-    """What is to be said of queues."""
+    """A kind of finding about queues."""
 
     name: str
     one: str
     many: str
-    """Of several; both with `jobs`, `split`, `age` and `count`."""
+    """The text for several queues. Both texts may contain `jobs`, `split`, `age` and `count`."""
     advice: str
     only: str
-    """The console's page of them."""
+    """The filter of the console's list of these queues."""
     operation: str = ""
-    """That fits one of them."""
+    """The operation that fits, if the finding is about one queue."""
     is_note: bool = False
-    """Is it as somebody wanted it?"""
+    """Is it a state that somebody has configured?"""
 
 
 _ALONE: Final = _Kind(
@@ -187,8 +189,8 @@ _DEAD: Final = _Kind(
 def of_queues(
     counts: QueueCounts, names: Mapping[str, str], slow_s: float = 0.0
 ) -> Iterator[Finding]:
-    """Those of a count of the queues. `names` has the nodes by address. The clock of a node, which
-    stamps its jobs, may be slow by `slow_s`: then they seem older by that."""
+    """Yield the findings about counted queues. `names` has the nodes' names by address. `slow_s` is
+    how far the slowest clock of a node may be behind: jobs that it stamps seem that much older."""
     behind = _behind(counts, names, slow_s)
     yield from _report(behind, counts.now_ms)
     reported = {
@@ -252,7 +254,7 @@ def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue], now_ms: f
 def _behind(
     counts: QueueCounts, names: Mapping[str, str], slow_s: float
 ) -> list[tuple[_Kind, list[_Queue]]]:
-    """Queues whose jobs wait, by why."""
+    """Return queues whose jobs wait too long, by cause."""
     now_ms = counts.now_ms
     alone = _alone(counts.answering())
     found: dict[str, tuple[_Kind, list[_Queue]]] = {}
@@ -276,8 +278,8 @@ def _behind(
 
 
 def _alone(answering: str) -> _Kind:
-    """A client of a node that does not answer may take what nobody else takes, and is no reason to
-    purge it."""
+    """Return the finding for queues without takers. If some nodes do not answer, their clients may
+    take the jobs, so the finding does not suggest a purge."""
     if not answering:
         return _ALONE
     so_far = f"as far as {answering} tell"
@@ -291,7 +293,8 @@ def _alone(answering: str) -> _Kind:
 
 
 def _closed(counts: QueueCounts) -> list[str]:
-    """Queues that are paused in input at a node, which takes no copies of their jobs."""
+    """Return the queues that are paused in input at some node, which takes no copies of their
+    jobs."""
     return [
         name
         for name in counts.paused
@@ -308,7 +311,8 @@ def _sides(counts: QueueCounts, name: str, names: Mapping[str, str]) -> str:
 def _others(
     counts: QueueCounts, reported: Collection[str], names: Mapping[str, str]
 ) -> Iterator[tuple[_Kind, list[_Queue]]]:
-    """Of the paused queues those that are not `reported` already."""
+    """Yield queues with jobs that wait since a restart, that wait for limits, that are paused (and
+    not in `reported`), and with dead jobs."""
 
     def queues(names: Sequence[str], jobs: Callable[[str], int]) -> list[_Queue]:
         return [_Queue(name, jobs(name), 0.0) for name in names]
@@ -367,13 +371,13 @@ def _restored(counts: QueueCounts, name: str) -> _Queue:
 
 
 def _begins(worker: KnownWorker) -> bool:
-    """Has no node answered it yet, because it has just been started?"""
+    """Has the worker just been started, so that no node has answered it yet?"""
     up_s = worker.report.up_s + worker.age_s
     return worker.report.answered_s is None and up_s < _BEGINNING_S
 
 
 def of_workers(workers: Sequence[KnownWorker]) -> Iterator[Finding]:
-    """Workers whose event loop stands still, and those that are not well."""
+    """Yield findings about workers whose event loop is blocked, and about unhealthy ones."""
     for each in workers:
         report, where = each.report, f"worker {readable(each.report.name)}"
         if report.lag_s >= _STILL_S:

@@ -1,7 +1,7 @@
 """The topics `flow` and `flows`: the members of a flow, and the flows of a cluster.
 
-The job that adds the members, the coordinator, holds them all, and is gone when the flow is over.
-A flow that was looked at before is remembered, so that its end is shown, too.
+The job that adds the members, the coordinator, contains all of them, and ends with the flow. A flow
+that was shown before is kept here, so that its end is shown, too.
 """
 
 import time
@@ -40,26 +40,26 @@ from disque_trio.worker.operating.states import Copy
 from disque_trio.worker.tokens import TOKENS
 
 MOST: Final = 50
-"""Flows that are listed."""
+"""The maximum number of flows in a list."""
 _REMEMBERED: Final = 200
 _ASKED: Final = 2000
-"""Members of listed flows whose states are asked for."""
+"""The maximum number of members of listed flows whose states are requested."""
 _SHOWN: Final = 200
-"""Members of a flow of which more than the state is asked for at once."""
+"""The maximum number of members of a flow whose jobs or ends are requested at once."""
 _ALIVE: Final = ("leased", "dead", "backing-off", "waiting")
-"""States of members of which nodes have jobs; those of most interest first."""
+"""States of members of which nodes have jobs; the most interesting ones first."""
 _WORDS: Final[Mapping[str, str]] = {"leased": "running", "waiting": "queued"}
-"""The states of jobs, as the console calls them."""
+"""Names of states in the console, where they differ."""
 _AGAIN_S: Final = 30.0
-"""A flow that was not found is searched for again after this time."""
+"""The interval between two searches for a flow that was not found."""
 _FAR: Final = 1e11
-"""No time of ours is later, in Unix seconds."""
+"""Times after it, in Unix seconds, are invalid."""
 _LONGEST: Final = 4 << 20
-"""Bytes of a body that is read: the limit of its app is not known here."""
+"""The maximum size of a body that is read: the limit of its app is unknown here."""
 
 
 def reader() -> Enqueuer:
-    """Reads bodies: without codecs, or packed by `Zlib`. It adds no job."""
+    """Return an enqueuer that only reads bodies: without codecs, or packed by `Zlib`."""
     codecs = Codecs.of((), (Zlib(),), _LONGEST, _LONGEST)
     return Enqueuer(DEFAULT_URL, "json", _LONGEST, codecs=codecs)
 
@@ -71,16 +71,16 @@ class KnownFlow:
     flow: EnqueuedFlow
     queue: str
     until: float
-    """Its deadline, in Unix seconds; 0 if it is not known."""
+    """Its deadline, in Unix seconds; 0 if unknown."""
     added_ms: int
     ends: dict[str, Ending | None] = attrs.Factory(dict)
-    """By id: how members have ended, as far as it was asked for and nodes remember it."""
+    """By id of a member that is done: its ending; None if no node has a record of it."""
     cancelled_at: float | None = None
     """In Unix seconds."""
 
     def state(self, member: FlowMemberStatus) -> str:
-        """Of a member, as the console calls it. When a flow is cancelled, the members that run or
-        wait are acknowledged, as if they were done."""
+        """Return the state of a member, as the console names it. A cancelled flow acknowledges the
+        members that run or wait, so their jobs end as if they were done."""
         if member.state == "skipped" and self.cancelled_at is not None:
             return "cancelled"
         if member.state != "done":
@@ -95,22 +95,24 @@ class KnownFlow:
 
 @attrs.frozen
 class Answering:
-    """A client that asks no node that is known to be silent: queries about keys wait for it."""
+    """A client that skips nodes that are known to be silent, because queries for keys ask all
+    nodes."""
 
     client: Any
 
     @property
     def nodes(self) -> Nodes:
-        """Those that it knows."""
+        """The nodes of the client."""
         found: Nodes = self.client.nodes
         return found
 
     async def run(self, command: Command[Any], /) -> Any:
-        """The result of a command, from the first node that can do it."""
+        """Return the result of a command, from the first node that can run it."""
         return await self.client.run(command)
 
     async def ask(self, address: Address, asked: Sequence[Command[Any]], /) -> Any:
-        """The results of commands from this node and no other."""
+        """Return the results of commands from this node. Raise `ConnectionFailedError` at once if
+        it is silent."""
         if silence := self.client.silent.get(str(address)):
             raise ConnectionFailedError(silence.reason)
         return await self.client.ask(address, asked)
@@ -118,19 +120,20 @@ class Answering:
 
 @attrs.define(eq=False)
 class Flows:
-    """Remembers the flows that were seen."""
+    """The flows that were seen."""
 
     survey: Survey
     _reader: Enqueuer = attrs.Factory(reader)
     _known: dict[str, KnownFlow] = attrs.Factory(dict)
-    """By id, the one that was seen last last."""
+    """By id; the one that was seen last is last."""
     _ids: dict[str, str] = attrs.Factory(dict)
-    """By the name of a flow in its members: its id."""
+    """By the name of the flow in its members: the id of its coordinator."""
     _sought: dict[str, float] = attrs.Factory(dict)
-    """By the same name, when it was not found, by anyio's clock."""
+    """By the same name: when it was searched for, by anyio's clock."""
 
     async def flow(self, counts: QueueCounts, args: Json) -> tuple[Json, dict[str, str]]:
-        """One flow with its members. Raises `MistakeError` for a job that is none."""
+        """Return one flow with its members, or why the job is no flow. Raise `MistakeError` for an
+        invalid id and for a flow that cannot be read."""
         id = word(args, "id")
         if not id.startswith("D-"):
             raise MistakeError(f"'{id}' is no flow: ids begin with D-")
@@ -159,8 +162,8 @@ class Flows:
         }, found.unreached
 
     async def flows(self) -> tuple[Json, dict[str, str]]:
-        """The flows that are not over, those that were added last first, then those that are and
-        were seen."""
+        """Return the flows that have not ended, the latest first, then the ended ones that were
+        seen before."""
         await self.survey.look()
         found = await scan(
             self.survey.client,
@@ -173,7 +176,7 @@ class Flows:
             try:
                 known = self._note([Copy(node=_ANY, job=job)])
             except DisqueError:
-                unread += 1  # encoded by codecs of its app, for example
+                unread += 1  # for example encoded by codecs of its app
             else:
                 alive += [known] if known else []
         over = [each for each in reversed(self._known.values()) if each not in alive]
@@ -188,9 +191,9 @@ class Flows:
         }, found.unreached
 
     async def of_member(self, id: str, copies: Sequence[Copy]) -> str:
-        """The id of the flow that a job is a member of, or adds the members of; empty for a job of
-        no flow, or of one that is not found. Of a job that has ended, nodes have no more than what
-        was seen."""
+        """Return the id of the flow of which the job is a member or the coordinator; empty if there
+        is none or it is not found. For a job that has ended, only flows that were seen before are
+        searched if nodes have no body."""
         for known in self._known.values():
             if id == known.flow.id or id in known.ends:
                 return known.flow.id
@@ -217,7 +220,8 @@ class Flows:
         return self._ids.get(name, "")
 
     async def _search(self, name: str, queue: str) -> str:
-        """The coordinator of a flow: most often it is in the queue of its members."""
+        """Find the coordinator of a flow: by its key in the queue of the members, else by a
+        search."""
         holder = await key_holder(self._answering, place_in(queue, name))
         if holder is not None:
             return holder.id
@@ -235,7 +239,7 @@ class Flows:
         return Answering(self.survey.client)
 
     def _note(self, copies: Sequence[Copy]) -> KnownFlow | None:
-        """Remember the flow of a coordinator; None if there is none. Raises `DisqueError`."""
+        """Keep the flow of a coordinator; return None if the job is none. Raise `DisqueError`."""
         job = next((each.job for each in copies if each.job.body), None)
         if job is None or _task(job) != FLOW:
             return None
@@ -265,7 +269,7 @@ class Flows:
         counts: QueueCounts,
         now: float,
     ) -> dict[str, FoundJob]:
-        """By id: the jobs of members that run or wait, the first `_SHOWN` of them."""
+        """Return by id the first `_SHOWN` jobs of members in the states of `_ALIVE`."""
         alive = [each for state in _ALIVE for each in members if each.state == state]
         found = await self._shown([each.id for each in alive[:_SHOWN]])
         copies: dict[str, list[Copy]] = {}
@@ -275,7 +279,7 @@ class Flows:
         return {id: summary(some, reports, counts, now) for id, some in copies.items()}
 
     async def _learn_ends(self, known: KnownFlow, members: Sequence[FlowMemberStatus]) -> None:
-        """Ask how members have ended: some have expired, or were cancelled."""
+        """Request how members have ended: some may have expired or been cancelled."""
         done = [each.id for each in members if each.state == "done" and each.id not in known.ends]
         if not done:
             return
@@ -284,7 +288,7 @@ class Flows:
         known.ends |= {each.job.id: each.job.ending for each in found.items if each.job.ending}
 
     async def _shown(self, ids: Sequence[str], *, is_ended: bool = False) -> Found[Copy]:
-        """What nodes have of these jobs."""
+        """Return the copies of these jobs at all nodes."""
         client: Client = self.survey.client
         asked = [commands.show(id, is_ended=is_ended) for id in ids]
 
@@ -296,7 +300,7 @@ class Flows:
 
 
 _ANY: Final = Address()
-"""Where a copy was found is of no interest here."""
+"""The node of a copy where it does not matter."""
 
 
 def _forget_first(known: dict[str, Any]) -> None:
@@ -305,12 +309,12 @@ def _forget_first(known: dict[str, Any]) -> None:
 
 
 def _moment(value: object) -> float:
-    """Unix seconds in a body that anybody may have written; 0 for what is no time."""
+    """Return Unix seconds from an untrusted body; 0 if the value is no time."""
     return float(value) if isinstance(value, int | float) and 0 <= value < _FAR else 0.0
 
 
 def _task(job: JobDetails) -> str:
-    """Of a body of any length."""
+    """Return the task of a body, which may be long."""
     body = job.body or b""
     return task_at_start(body) or task_of(body)
 
@@ -326,7 +330,7 @@ def _why(copies: Sequence[Copy]) -> str:
 
 
 def _row(known: KnownFlow, status: FlowStatus | None) -> Json:
-    """A flow without its members; without a status it was not asked for."""
+    """Return a flow without its members. Without a status, its state was not requested."""
     members = known.flow.members
     return {
         "id": known.flow.id,
@@ -357,7 +361,7 @@ def _member(member: FlowMemberStatus, known: KnownFlow, job: FoundJob | None) ->
 
 
 def _ranges(places: Sequence[int]) -> list[list[int]]:
-    """First and last of those that follow each other: a member can wait for hundreds."""
+    """Return the first and last place of each contiguous range: a member can depend on hundreds."""
     found: list[list[int]] = []
     for place in sorted(places):
         if found and found[-1][1] == place - 1:

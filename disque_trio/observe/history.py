@@ -1,4 +1,4 @@
-"""The topic `history`: the last hour or day of all nodes, which keep it themselves."""
+"""The topic `history`: the last hour or day of all nodes, from the samples that each node keeps."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,32 +19,32 @@ SPANS: Final[Mapping[str, tuple[str, int]]] = {
     "hour": ("history_10s", 10),
     "day": ("history_300s", 300),
 }
-"""By name: the field of INFO, and how far samples are apart, in seconds."""
+"""By span: the field of INFO, and the interval of its samples in seconds."""
 _RATES: Final = ("added", "delivered", "acked", "again", "refused")
 _SUMS: Final = (*_RATES, "queued", "delayed")
 
 
 @attrs.frozen
 class NodeHistory:
-    """What one node has kept."""
+    """The samples and events of one node."""
 
     node: str
     since: float
-    """When it began to keep samples, in Unix seconds: its start."""
+    """When the node started to keep samples, in Unix seconds."""
     samples: Mapping[int, Mapping[str, float]]
-    """By the number of the period: fields that are known."""
+    """By the number of the period: the fields that the node reports."""
     marks: Sequence[tuple[float, str, str]] = ()
-    """Unix seconds, kind and subject of what happened."""
+    """Time in Unix seconds, kind and subject of each event."""
 
     def sample(self, number: int) -> Mapping[str, float]:
-        """That of a period; empty if there is none. A node takes its samples a little later each
-        time, so now and then a period has none: the one before counts for it."""
+        """Return the sample of a period; empty if there is none. The time of samples drifts, so a
+        period between two samples may have none: the sample before it is used."""
         before, after = self.samples.get(number - 1), self.samples.get(number + 1)
         return self.samples.get(number) or (before if before and after else {})
 
 
 async def history(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
-    """Series over all nodes, with gaps where no node has a sample, and what happened."""
+    """Return series over all nodes, with gaps where no node has a sample, and the events."""
     span = args.get("span", "hour")
     if span not in SPANS:
         raise MistakeError(f"there is no span '{span}': {', '.join(SPANS)}")
@@ -63,7 +63,7 @@ async def history(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
 
 
 def _read(node: str, fields: Mapping[str, str], field: str, period: int) -> Iterable[NodeHistory]:
-    """Nothing of a node that keeps no history."""
+    """Yield the history of a node; nothing if the node keeps none."""
     names = fields.get("history_fields", "").split(",")
     samples: dict[int, dict[str, float]] = {}
     for words in filter(None, fields.get(field, "").split(";")):
@@ -97,8 +97,8 @@ def _series(nodes: list[NodeHistory], period: int) -> Json:
 
 
 def _marks(nodes: list[NodeHistory]) -> list[Json]:
-    """What happened, in its order. What several nodes noticed at about the same time is there once;
-    of operations, which each node carries out, the first node is told."""
+    """Return the events in order of time. An event that several nodes report within `_SAME_S` is
+    listed once, with the first node, unless its kind concerns the node itself."""
     found = [{"at": each.since, "node": each.node, "kind": "start", "what": ""} for each in nodes]
     seen: dict[tuple[str, ...], float] = {}
     for at, kind, what, node in sorted((*mark, each.node) for each in nodes for mark in each.marks):
@@ -110,6 +110,6 @@ def _marks(nodes: list[NodeHistory]) -> list[Json]:
 
 
 _SAME_S: Final = 30.0
-"""Nodes look around every ten seconds, and have clocks of their own."""
+"""Nodes check every ten seconds, and have clocks of their own."""
 _OF_ONE: Final = ("late", "leaving")
-"""Kinds of marks that are about the node that tells them."""
+"""Kinds of events that concern the node that reports them."""

@@ -110,7 +110,7 @@ def _has(job: "FoundJob", field: str, text: str) -> bool:
 
 
 def _body(job: JobDetails) -> bytes:
-    """For a job that has ended, the beginning of its body."""
+    """Return the body; for a job that has ended, its beginning if nodes keep no more."""
     if job.ending is not None and job.body is None:
         return job.ending.body_start
     return job.body or b""
@@ -164,8 +164,8 @@ class FoundJob:
 
     @property
     def due_s(self) -> float | None:
-        """The time until it is enqueued, or requeued unless it ends before; None if it is
-        queued."""
+        """The time until it is enqueued, or requeued unless it ends before; None if it is queued,
+        dead or ended."""
         if self.state in ("dead", "ended", "queued"):
             return None
         return self.details.backing_off or self.details.next_requeue_within

@@ -42,13 +42,13 @@ _ENDED: Final = "no node that answers has it: it has ended, or was never added"
 
 
 FlowOf = Callable[[str, Sequence[Copy]], Awaitable[str]]
-"""Takes the id of a job and its copies, and gives the id of its flow (`Flows.of_member`)."""
+"""Returns the id of a job's flow, from the job's id and its copies (`Flows.of_member`)."""
 
 
 async def job(
     survey: Survey, counts: QueueCounts, args: Json, flow_of: FlowOf
 ) -> tuple[Json, dict[str, str]]:
-    """One job: its copies, options, body, flow, and what it survives."""
+    """Return one job: its copies, options, body and flow, and the failures that it survives."""
     id = word(args, "id")
     if not id.startswith("D-"):
         raise MistakeError(f"'{id}' is no job: ids begin with D-")
@@ -82,7 +82,7 @@ async def job(
 
 
 async def _ended(survey: Survey, counts: QueueCounts, id: str) -> tuple[Json, dict[str, str]]:
-    """What nodes remember of a job that none of them has."""
+    """Return the record of an ended job that nodes keep."""
     found = await Jobs(survey.client).ended(id)
     if not found.items:
         return {"id": id, "found": False, "why": _ENDED}, found.unreached
@@ -108,7 +108,7 @@ async def _ended(survey: Survey, counts: QueueCounts, id: str) -> tuple[Json, di
 
 
 def _result(copies: list[Copy]) -> Json | None:
-    """The result that nodes keep; None if they keep none."""
+    """Return the result that nodes keep; None if they keep none."""
     for copy in copies:
         match copy.job.more:
             case {"result": bytes(value), "result-at": int(at), "result-kept-within": int(left)}:
@@ -117,7 +117,7 @@ def _result(copies: list[Copy]) -> Json | None:
 
 
 def _holders(id: str, copies: list[Copy], nodes: Mapping[str, KnownNode]) -> list[Json]:
-    """Who has the job or may have it, and why."""
+    """Return the nodes that have the job or may have it, and why."""
     places = [node.place for node in nodes.values()]
     details = {nodes[where].id: copy.job for copy in copies if (where := str(copy.node)) in nodes}
     silent = {node.id for node in nodes.values() if node.why}
@@ -125,16 +125,16 @@ def _holders(id: str, copies: list[Copy], nodes: Mapping[str, KnownNode]) -> lis
 
 
 def _zones(copies: list[Copy], nodes: Mapping[str, KnownNode]) -> Json:
-    """In which zones its copies are."""
+    """Return the zones of its copies."""
     held = [nodes[where].zone for copy in copies if (where := str(copy.node)) in nodes]
     well, text = spread(held, [node.zone for node in nodes.values() if not node.why])
     return {"well": well, "text": text}
 
 
 async def _leasing(survey: Survey, copies: list[Copy]) -> str:
-    """The node at which a worker has the job, as far as it can be told; empty for none. SHOW does
-    not tell it: a node that delivered no job of the queue has no lease, and no node has one while
-    the job is queued somewhere or waits."""
+    """Return the node that has leased the job; empty if there is none or several nodes are
+    possible. SHOW does not report it. A node without leases of the queue is excluded; no node has a
+    lease while the job is queued somewhere or delayed."""
     now_ms = time.time() * 1000 + survey.clock_ms
     if any(copy.job.state != "active" or is_later(copy.job, now_ms) for copy in copies):
         return ""
@@ -148,7 +148,7 @@ async def _leasing(survey: Survey, copies: list[Copy]) -> str:
 
 
 def _waits_for(counts: QueueCounts, queue: str, copies: list[Copy]) -> str:
-    """The limits of its queue, if the job waits for them; empty if it does not."""
+    """Return the limits of its queue if the job waits for them, else an empty text."""
     if all(copy.job.state != "queued" for copy in copies):
         return ""
     return str(waits_for(counts.parts.get(queue, {})) or "")
@@ -173,7 +173,7 @@ def _copy(
 
 
 _ELSEWHERE: Final = ("result", "error", "failed-at")
-"""What fields begin with that the page of a job has cards for."""
+"""Prefixes of fields that have cards of their own on the page of a job."""
 
 
 def _facts(copy: Copy) -> Json:
@@ -198,7 +198,8 @@ def _facts(copy: Copy) -> Json:
 
 
 async def _explained(survey: Survey, job: JobDetails) -> Iterator[str]:
-    """What it survives, by the rules of `explain`, which are loaded when somebody asks."""
+    """Return the failures that the job survives, by the rules of `explain`, whose modules are
+    loaded at the first call."""
     configs = await _configs(survey)
     if job.state == "acked" or not configs:
         return iter(())
@@ -215,7 +216,7 @@ _LOST: Final = {"no": "not lost", "may": "may be lost", "yes": "lost"}
 
 
 async def _configs(survey: Survey) -> list[dict[str, str]]:
-    """Of the nodes that answer, their directives; none for those without CONFIG."""
+    """Return the directives of each node that answers; an empty dict for a node without CONFIG."""
     found = []
     for node in survey.nodes.values():
         asked: Command[Any] = query("CONFIG", "GET", "*")
@@ -230,7 +231,7 @@ async def _configs(survey: Survey) -> list[dict[str, str]]:
 
 
 async def dead(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, dict[str, str]]:
-    """Dead jobs by queue, task, class of error and place."""
+    """Return dead jobs by queue, task, class of error and place."""
     of_nodes = survey.figures("dead_jobs")
     found: Found[FoundJob] = Found([], survey.unreached)
     if any(of_nodes):
@@ -252,13 +253,13 @@ async def dead(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, d
 
 
 def _dead_of(name: str, counts: QueueCounts, jobs: Sequence[FoundJob]) -> int:
-    """As many as its nodes tell, or as were seen."""
+    """Return the number that the queue's nodes report, or the number found if it is higher."""
     seen = sum(each.details.queue == name for each in jobs)
     return max(seen, count_of(counts.parts.get(name, {}).values(), "dead") or 0)
 
 
 async def _notes(survey: Survey) -> int:
-    """Jobs that are notes beside others: they are delayed, and never due."""
+    """Return the number of notes, which are jobs with a delay that are never due."""
 
     async def ask(node: Address) -> list[int]:
         stats = unwrap(*await survey.client.ask(node, [commands.qstat(NOTES)]))
@@ -276,8 +277,8 @@ def _due_first(row: Json) -> tuple[int, str]:
 
 
 async def later(survey: Survey) -> tuple[Json, dict[str, str]]:
-    """Jobs that wait for the end of a delay, their own or that of a NACK, and the schedules that
-    workers keep."""
+    """Return jobs that wait for the end of a delay, their own or that of a NACK, and all
+    schedules."""
     total = sum(survey.figures("delayed_jobs"))
     found: Found[JobDetails] = Found([], survey.unreached)
     now_ms = time.time() * 1000 + survey.clock_ms
@@ -291,9 +292,9 @@ async def later(survey: Survey) -> tuple[Json, dict[str, str]]:
         )
         total = max(total - await _notes(survey), 0)
     copies = sorted((_row(each, now_ms) for each in found.items), key=_due_first)
-    waiting = {row["id"]: row for row in reversed(copies)}  # of several copies the first due
+    waiting = {row["id"]: row for row in reversed(copies)}  # of several copies, the first due
     first = sorted(waiting.values(), key=_due_first)[:ROWS]
-    # After a fault several nodes may count one job.
+    # After a failure, several nodes may count one job.
     total = max(len(waiting), total) if found.is_cut else len(waiting)
     admin = Admin(survey.client)
     workers, kept = await admin.workers(), await admin.schedules.all()

@@ -1,4 +1,4 @@
-"""Checks of the nodes' answers. Pure: takes facts, returns findings."""
+"""Checks of the nodes' answers: pure functions from facts to findings."""
 
 import math
 from collections import Counter
@@ -16,27 +16,28 @@ from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT,
 from disque_trio.terminal.counting import counted
 
 MAX_SKEW_MS: Final = 500
-"""Wall clocks stamp jobs, and the stamps order the queues of different nodes."""
+"""Jobs have stamps of wall clocks, and the stamps determine the order of jobs from different
+nodes."""
 _NOTED_MS: Final = 1000
 _GRAVE_MS: Final = 3000
-"""A standstill that is no note any more."""
+"""A standstill of this length is a warning, not a note."""
 _QUORUM: Final = 3
 _MOST_REQUEUED: Final = 0.05
-"""Of deliveries, the share that may be unacknowledged."""
+"""A higher share of requeued jobs among deliveries is a warning."""
 _NAMED: Final = 10
-"""Queues that are named."""
+"""The maximum number of queues that a finding names."""
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
 def judge(nodes: list[NodeFacts], closed: Sequence[str] = ()) -> list[Finding]:
-    """All findings about a cluster. `closed` are the queues that are paused in input."""
+    """Return all findings about a cluster. `closed` are the queues that are paused in input."""
     found: list[Finding] = []
     nodes = [attrs.evolve(node, where=node.label) for node in nodes]
     well = [node for node in nodes if not node.error and not node.is_loading]
     reported = {*_failed(well), *_left(well, nodes)}
     for node in nodes:
         if node.error and node.id in reported:
-            pass  # what others know of it says more: `_members`
+            pass  # `_members` reports it with more detail
         elif node.error:
             found.append(_silent(node, well))
         elif node.is_loading:
@@ -77,7 +78,7 @@ def _advice_for(node: NodeFacts, others: Sequence[NodeFacts]) -> str:
 
 
 def unasked(nodes: Sequence[NodeFacts]) -> Iterator[Finding]:
-    """Nodes that a client over TLS knows of, and does not ask."""
+    """Yield a finding about nodes that a client over TLS does not ask."""
     asked = {node.id for node in nodes}
     others = {peer.id: peer for node in nodes for peer in node.peers if peer.id not in asked}
     if not others:
@@ -200,7 +201,7 @@ def _limit(node: NodeFacts, directive: str) -> int:
 
 
 def _memory(node: NodeFacts) -> Iterator[Finding]:
-    """Judged by the levels on which the node itself acts (statemachine.pressure)."""
+    """Check the memory by the levels at which the node itself acts (statemachine.pressure)."""
     used, most = node.number("used_memory"), _limit(node, "maxmemory")
     own = node.number("used_memory_process")
     if not most:
@@ -249,7 +250,7 @@ def _memory(node: NodeFacts) -> Iterator[Finding]:
 
 
 def _resident(node: NodeFacts, most: int) -> Iterator[Finding]:
-    """Memory that the process has, and its jobs do not."""
+    """Check the memory that the process has and that no job uses."""
     resident, used = node.number("used_memory_rss"), node.number("used_memory")
     what = (
         f"the process takes {resident >> 20} MiB, {resident / most:.0%} of maxmemory, and "
@@ -308,7 +309,8 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
 
 
 def _lacking(well: list[NodeFacts], closed: Sequence[str]) -> Iterator[Finding]:
-    """Jobs with too few copies, over all nodes: of the holders that are left, one counts a job."""
+    """Check for jobs with too few copies. Each is counted by one of its remaining holders, so the
+    sum over all nodes is correct."""
     if under := sum(node.number("under_replicated_jobs") for node in well):
         off = [node.where for node in well if node.config.get("replica-repair-after") == "0"]
         yield warning(
@@ -323,7 +325,7 @@ def _lacking(well: list[NodeFacts], closed: Sequence[str]) -> Iterator[Finding]:
 
 
 def _jobs(node: NodeFacts) -> Iterator[Finding]:
-    """Leases that end, jobs that have expired."""
+    """Check for jobs whose leases ended, and for jobs that have expired."""
     again, delivered = node.number("jobs_requeued_lately"), node.number("jobs_delivered_meanwhile")
     last = node.now_s - node.number("jobs_requeued_last")
     if again > _MOST_REQUEUED * max(delivered, 1) and last <= refusals.RECENT_S:
@@ -345,12 +347,12 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
 
 
 def _jobs_that(count: int, one: str, many: str) -> str:
-    """So many jobs, with the verb in its number."""
+    """Return the number of jobs with the verb in the right number."""
     return counted(count, f"job {one}", f"jobs {many}")
 
 
 def _delayed(well: list[NodeFacts]) -> Iterator[Finding]:
-    """Jobs that wait, over all nodes: each node counts its own."""
+    """Sum up the delayed jobs of all nodes, each of which counts its own."""
     waiting = [node for node in well if node.number("delayed_jobs")]
     if not waiting:
         return
@@ -362,7 +364,7 @@ def _delayed(well: list[NodeFacts]) -> Iterator[Finding]:
     due = min(node.number("delayed_jobs_first_due_ms") for node in waiting) // 1000
     yield note(
         "the cluster",
-        "at most " * (len(waiting) > 1)  # after a fault several nodes may count one job
+        "at most " * (len(waiting) > 1)  # after a failure, several nodes may count one job
         + _jobs_that(count, "waits", "wait")
         + " for the end of a delay, that of ADDJOB or of a NACK"
         + (f": {most}; the first is queued in {spelled(due)}" if queues else ""),
@@ -373,7 +375,7 @@ def _delayed(well: list[NodeFacts]) -> Iterator[Finding]:
 
 
 def _failed(well: list[NodeFacts]) -> set[str]:
-    """Nodes that another one holds for failed, and whose address is known."""
+    """Return the ids of nodes that another node marks as failed and whose address is known."""
     flags: dict[str, set[str]] = {}
     for peer in (peer for node in well for peer in node.peers):
         flags.setdefault(peer.id, set()).update(peer.flags)
@@ -381,7 +383,7 @@ def _failed(well: list[NodeFacts]) -> set[str]:
 
 
 def _left(well: list[NodeFacts], nodes: list[NodeFacts]) -> set[str]:
-    """Nodes that were leaving and do not answer any more."""
+    """Return the ids of nodes that were leaving and do not answer any more."""
     leaving = {peer.id for node in well for peer in node.peers if "leaving" in peer.flags}
     return leaving & ({node.id for node in nodes if node.error} | _failed(well))
 
@@ -394,7 +396,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
     known = {peer.id: peer for node in well for peer in node.peers}
     for peer_id, peer in known.items():
         if peer_id in loading:
-            continue  # it has no links until it has loaded its file
+            continue  # it has no links until its file is loaded
         where = names.get(peer_id, label_of(node_name(peer_id, peer.name), peer.address))
         thoughts = [p.flags for node in well for p in node.peers if p.id == peer_id]
         count = counted(len(thoughts), "node reports", "nodes report")
@@ -444,7 +446,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
 
 
 def _mend_of_failed(id: str, nodes: Sequence[NodeFacts]) -> dict[str, Any]:
-    """The advice, and the operation that fits. A node that runs must not be forgotten."""
+    """Return the advice, and the operation that fits. A node that runs must not be forgotten."""
     node = next((each for each in nodes if each.id == id), None)
     if node is not None and not node.error:
         return {
@@ -461,7 +463,7 @@ def _mend_of_failed(id: str, nodes: Sequence[NodeFacts]) -> dict[str, Any]:
 
 
 def _few(well: list[NodeFacts]) -> Iterator[Finding]:
-    """A cluster in which no majority is left if a node fails."""
+    """Check for a cluster that has no majority after the failure of one node."""
     ids = {node.id for node in well}
     size = len(ids.union(peer.id for node in well for peer in node.peers))
     if size < _QUORUM:
@@ -478,14 +480,13 @@ def _silent_for(well: list[NodeFacts], id: str) -> str:
 
 
 def _last_pong(well: Sequence[NodeFacts], id: str) -> float | None:
-    """When any node received its last PONG."""
+    """Return when any node received the last PONG of this node."""
     moments = [p.pong_s for node in well for p in node.peers if p.id == id and p.pong_s]
     return max(moments, default=None)
 
 
 def _one_way(well: list[NodeFacts]) -> Iterator[Finding]:
-    """Pairs of nodes that answer here, of which one has no link to the other or does not know
-    it."""
+    """Find pairs of answering nodes of which one has no link to the other or does not know it."""
     for node in well:
         lines = {peer.id: peer for peer in node.peers}
         for other in well:
@@ -531,7 +532,8 @@ def _clocks(well: list[NodeFacts]) -> Iterator[Finding]:
 
 
 def _versions(well: list[NodeFacts]) -> Iterator[Finding]:
-    """Nodes that did not answer here are known by what others have heard of them."""
+    """Compare the versions of nodes. For nodes that do not answer here, the reports of others
+    count."""
     ours = dict.fromkeys(node.version for node in well if node.is_ours)
     reported = [name for node in well for name in node.counts("cluster_versions")]
     missing = dict.fromkeys(name for name in reported if "/" in name and name not in ours)
@@ -557,7 +559,7 @@ def _versions(well: list[NodeFacts]) -> Iterator[Finding]:
 
 
 def _limits(well: list[NodeFacts]) -> Iterator[Finding]:
-    """Limits of queues that are not held, because nodes do not know them."""
+    """Check for limits of queues that are not enforced, because some nodes do not support them."""
     limited = max(node.number("limited_queues") for node in well)
     unlimited = max(node.number("nodes_without_limits") for node in well)
     if not limited or not unlimited:
@@ -575,7 +577,7 @@ def _limits(well: list[NodeFacts]) -> Iterator[Finding]:
 
 
 def zones_of(well: list[NodeFacts]) -> Iterator[Finding]:
-    """Fewer zones are reached than a job has copies."""
+    """Check whether the nodes are in fewer zones than a job has copies."""
     ours = [
         Place(
             where=node.where,

@@ -1,4 +1,4 @@
-"""Answers questions of the console: topics with arguments, as JSON values."""
+"""Answers the questions of the console: topics with arguments, as JSON values."""
 
 import contextlib
 import math
@@ -30,16 +30,16 @@ from disque_trio.worker.operating.queues import is_most
 from disque_trio.worker.options import NOTES
 
 FIRST_S: Final = 1.0
-"""So long the first who look wait until all queues are counted."""
+"""The maximum time that the first request waits until all queues are counted."""
 WORKERS_S: Final = 5.0
-"""How old what workers have noted may be for findings about them."""
+"""The maximum age of workers' reports in findings."""
 Answer = tuple[Json, dict[str, str]]
 """The data, and the nodes that have not answered, with the reason."""
 
 
 @attrs.define(eq=False)
 class Observer:
-    """One for all who look at a cluster. `run` goes on while somebody looks."""
+    """One observer for all viewers of a cluster. `run` runs while there are viewers."""
 
     client: DeadlineClient
     survey: Survey = attrs.field(init=False)
@@ -49,9 +49,9 @@ class Observer:
     flows: Flows = attrs.field(init=False)
     timelines: Timelines = attrs.Factory(Timelines)
     series: deque[tuple[float | None, ...]] = attrs.field(factory=lambda: deque(maxlen=POINTS))
-    """Unix seconds, jobs a second that were added, delivered and acknowledged, and queued jobs."""
+    """Unix seconds; jobs added, delivered and acknowledged per second; queued jobs."""
     _noted: float | None = None
-    """The look that `series` has last."""
+    """The time of the last look in `series`."""
     _waits_until: float | None = None
     _workers: list[KnownWorker] = attrs.Factory(list)
     _workers_at: float = -math.inf
@@ -63,25 +63,25 @@ class Observer:
         self.flows = Flows(self.survey)
 
     async def run(self) -> None:
-        """Count queues, and try silent nodes again, until it is cancelled."""
+        """Count queues and retry silent nodes, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.counts.run)
             tasks.start_soon(self.client.probe)
 
     def forget(self) -> None:
-        """Nobody looks any more: the queues are counted anew when somebody does."""
+        """Discard the counts when there are no viewers; they begin anew with the next one."""
         self.counts = QueueCounts(self.client, clock=lambda: self.survey.clock_ms)
         self.lists = QueueLists(self.counts)
         self._waits_until = None
 
     async def answer(self, topic: str, args: Json) -> Answer:
-        """The answer. Raises `MistakeError` for a question that cannot be, and `DisqueError`."""
+        """Return the answer. Raise `MistakeError` for an invalid question, and `DisqueError`."""
         if topic not in TOPICS:
             raise MistakeError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
         return await TOPICS[topic](self, args)
 
     async def ids(self, args: Json) -> Found[str]:
-        """Of the jobs that fit. Raises `MistakeError` for filters that cannot be."""
+        """Return the ids of the jobs that match. Raise `MistakeError` for invalid filters."""
         await self.look()
         wanted = job_search.Filter.of(args)
         found = await job_search.search(
@@ -90,13 +90,13 @@ class Observer:
         return Found([each.details.id for each in found.items], found.unreached, found.is_cut)
 
     async def look(self) -> list[KnownNode]:
-        """The nodes now, and the queues, as far as they are counted."""
+        """Return the nodes now; update the series from the queues counted so far."""
         await self.survey.look()
         self.counts.clock_ms = self.survey.clock_ms
         if not self.counts.is_whole:
             self._waits_until = self._waits_until or anyio.current_time() + FIRST_S
             left = self._waits_until - anyio.current_time()
-            with anyio.move_on_after(left):  # the first page has something to show
+            with anyio.move_on_after(left):  # the first page shows what there is
                 await self.counts.begin()
         if self.survey.looked != self._noted:  # another topic may have looked
             self._noted = self.survey.looked
@@ -106,7 +106,8 @@ class Observer:
         return list(self.survey.nodes.values())
 
     async def look_at_workers(self) -> None:
-        """Which queues they take from. They note how they are every few seconds."""
+        """Request the workers' reports, at most every `WORKERS_S`: they name the queues that
+        workers take from."""
         now = anyio.current_time()
         if now - self._workers_at >= WORKERS_S:
             self._workers_at = now
@@ -115,7 +116,7 @@ class Observer:
         self.counts.served = served(self._workers)
 
     async def findings(self, nodes: list[KnownNode]) -> list[Finding]:
-        """What is wrong."""
+        """Return the findings about these nodes, the queues and the workers."""
         await self.look_at_workers()
         facts = [each.facts for each in nodes]
         found = findings(facts, self.counts, self._workers)
@@ -124,7 +125,7 @@ class Observer:
         return ordered([*found, *unasked(facts)])
 
     def rows(self, nodes: list[KnownNode]) -> list[Json]:
-        """The nodes as rows."""
+        """Return the nodes as rows."""
         return [node_row(each, self.counts.queued_at(each.where)) for each in nodes]
 
 
@@ -170,7 +171,7 @@ def _totals(observer: Observer, nodes: list[KnownNode]) -> Json:
     return {
         "queued": totals.get("queued"),
         "leased": totals.get("leased"),
-        # Queues that have no job but such ones are in no list of queues.
+        # A queue that has only delayed jobs may be missing in the list of queues.
         "delayed": max(sum(delayed) - notes, 0) if delayed else None,
         "dead": max(dead, default=None),
         "under_replicated": sum(lacking) if lacking else None,
@@ -234,4 +235,4 @@ TOPICS: Final[Mapping[str, Callable[[Observer, Json], Awaitable[Answer]]]] = {
     "flow": lambda observer, args: observer.flows.flow(observer.counts, args),
     "later": _later,
 }
-"""What can be asked."""
+"""The topics by name."""

@@ -1,4 +1,4 @@
-"""The queues of all nodes, counted in passes that leave most of a node's time to its clients."""
+"""The queues of all nodes, counted in passes that use only a small part of a node's time."""
 
 import math
 import time
@@ -32,7 +32,7 @@ REST: Final = 20
 STEP_S: Final = 0.005
 """Time beyond this is spent waiting for the network, and does not lengthen the pause."""
 PAUSE_S: Final = 0.002
-"""Between two requests for the rows of a page."""
+"""The pause between two steps of requests for the rows of a page."""
 PASS_S: Final = 1.0
 """The shortest time between two passes."""
 LATEST_S: Final = 300.0
@@ -90,7 +90,7 @@ class QueueCounts:
     client: DeadlineClient
     parts: dict[str, Parts] = attrs.Factory(dict)
     series: dict[str, deque[Point]] = attrs.Factory(dict)
-    """Of the queues that were looked at last."""
+    """By name: the series of the queues that were shown last."""
     is_whole: bool = False
     """Has a pass ended?"""
     behind: TopK = attrs.Factory(TopK)
@@ -101,7 +101,7 @@ class QueueCounts:
     paused: dict[str, None] = attrs.Factory(dict)
     with_dead: dict[str, None] = attrs.Factory(dict)
     dead_least: dict[str, None] = attrs.Factory(dict)
-    """Those of which more jobs may be dead than at any node."""
+    """Queues of which more jobs may be dead than any node reports."""
     restored: dict[str, None] = attrs.Factory(dict)
     """Queues with jobs that wait for the end of their RETRY after a node has restarted."""
     limited: dict[str, None] = attrs.Factory(dict)
@@ -110,19 +110,20 @@ class QueueCounts:
     """How far the clocks of most nodes, which stamp jobs, are ahead of this machine's, in
     milliseconds; 0 as long as that is not known."""
     clock_ms: int = 0
-    """The same, when it was looked at last."""
+    """The same, as of the last look."""
     served: Collection[str] = frozenset()
-    """Queues of workers that take jobs, as readable names: a busy worker waits for no job."""
+    """Queues of workers that take jobs, as readable names. A busy worker does not wait for jobs at
+    a node."""
     _sums: Counter[str] = attrs.Factory(Counter)
     """Sums over the queues that are not the library's own: by field, and queued jobs by node."""
     _number: int = 0
-    """Of the pass."""
+    """The number of the current pass."""
     _reported: dict[str, None] = attrs.Factory(dict)
     """Nodes that have reported their queues and are not left out."""
     _counting: anyio.Lock = attrs.Factory(anyio.Lock)
 
     async def run(self) -> None:
-        """Run passes until it is cancelled."""
+        """Run passes until cancelled."""
         while True:
             await self.once()
             await anyio.sleep(PASS_S)
@@ -136,7 +137,7 @@ class QueueCounts:
             await self.once()
 
     async def once(self) -> None:
-        """One pass over the queues of all nodes that answer."""
+        """Run one pass over the queues of all nodes that answer."""
         async with self._counting:
             self._number += 1
             self.clock_ms = self.clock()
@@ -153,7 +154,7 @@ class QueueCounts:
         cursor, is_over = 0, False
         try:
             if not self.is_whole:
-                await self.client.ask(address, [commands.ping()])  # it greets with its features
+                await self.client.ask(address, [commands.ping()])  # the greeting has its features
             while not is_over:
                 began = anyio.current_time()
                 known = self.client.nodes.features(address)
@@ -194,7 +195,8 @@ class QueueCounts:
             self._note(name, where, stats, now, encoded)
 
     async def renew(self, names: Sequence[str]) -> None:
-        """Request these queues now, a few at a time, without waiting for a distant node."""
+        """Request these queues now, a few at a time. All nodes are asked in parallel, and a slow
+        node does not delay the requests to others."""
         nodes = self.client.nodes.order(anyio.current_time())
         async with anyio.create_task_group() as tasks:
             for start in range(0, len(names), FEW):
@@ -254,7 +256,8 @@ class QueueCounts:
             _mark(self.dead_least, name, is_so=is_least)
 
     def _judge(self, name: str, parts: Parts, before: Stats, stats: Stats) -> None:
-        """Is there a finding about it? Never for a queue of the library's own."""
+        """Update the sets of queues that have findings. Queues of the library are in none of
+        them."""
         if name.startswith(RESERVED):
             return
         if stats.pause != before.pause:
@@ -303,7 +306,8 @@ class QueueCounts:
         return points
 
     def has_takers(self, name: str) -> bool:
-        """Do clients wait for jobs of the queue, take or hold some, or does a worker serve it?"""
+        """Do clients wait for jobs of the queue, take some or hold leases, or does a worker serve
+        it?"""
         each = self.parts.get(name, {}).values()
         takes = any(one.stats.blocked or one.out_s or one.stats.leased for one in each)
         return takes or (name if name.isascii() else readable(name)) in self.served
@@ -315,12 +319,12 @@ class QueueCounts:
 
     @property
     def has_any(self) -> bool:
-        """Has a node reported its queues, or is there no node?"""
+        """Has a node reported its queues?"""
         return bool(self._reported)
 
     @property
     def uncounted(self) -> list[str]:
-        """Nodes whose queues are missing from all lists and sums."""
+        """Nodes that have not reported their queues, which all lists and sums omit."""
         return [where for where in self._known() if where not in self._reported]
 
     def answering(self) -> str:
@@ -358,8 +362,8 @@ async def in_pieces(items: Sequence[T]) -> AsyncIterator[T]:
 
 
 def count_of(parts: Iterable[Part], field: str) -> int | None:
-    """For `leased`, `delayed`, `restored` and `dead`. All holders count a dead job, so the maximum
-    counts."""
+    """Return the number of `leased`, `delayed`, `restored` or `dead` jobs; None if no node reports
+    it. All holders count a dead job, so the maximum is used for `dead`."""
     known: list[int] = [
         count for part in parts if (count := getattr(part.stats, field)) is not None
     ]
@@ -396,8 +400,8 @@ def limits_of(parts: Iterable[Part]) -> QueueLimits | None:
 
 
 def waits_for(parts: Parts) -> QueueLimits | None:
-    """The limits for which the jobs of the queue wait, as far as known: clients wait only because
-    of them, or the number of leases has reached them."""
+    """Return the limits for which the jobs of the queue wait: clients wait only because of them, or
+    the number of leases has reached them. Else None."""
     limits = limits_of(parts.values())
     if limits is None or any(one.stats.is_limited for one in parts.values()):
         return limits
@@ -406,7 +410,7 @@ def waits_for(parts: Parts) -> QueueLimits | None:
 
 
 def queue_row(counts: QueueCounts, name: str) -> Json:
-    """A queue of the whole cluster."""
+    """Return the row of a queue: its figures over all nodes."""
     parts, now_ms = counts.parts[name], counts.now_ms
     each = list(parts.values())
     length = sum(one.stats.length for one in each)
@@ -437,7 +441,7 @@ def queue_row(counts: QueueCounts, name: str) -> Json:
 
 
 def _limits(limits: QueueLimits | None) -> Json | None:
-    """With text for display; 0 is no limit."""
+    """Return limits with their text for display; a limit of 0 means none."""
     return None if limits is None else {"text": str(limits), **attrs.asdict(limits)}
 
 

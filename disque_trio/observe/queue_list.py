@@ -1,4 +1,4 @@
-"""The order of all queues, by what a page asks for: worked out in pieces, and kept for a while."""
+"""Sorted lists of all queues for the pages of the console, computed in pieces and cached."""
 
 import heapq
 import re
@@ -17,11 +17,11 @@ from disque_trio.worker.operating.notes import RESERVED
 from disque_trio.worker.operating.plans import MistakeError
 
 KEPT: Final = 8
-"""Lists of which each serves all its pages."""
+"""The maximum number of cached lists, each of which serves all its pages."""
 STUCK: Final = "stuck"
-"""Queues with jobs that nobody takes."""
+"""The filter for queues that have jobs and no takers."""
 REST: Final = 50
-"""An order is worked out anew after so many times as long as that takes."""
+"""A list is cached for this multiple of the time of its computation."""
 
 Parts = Mapping[str, Part]
 _Run = list[tuple[float, str]]
@@ -39,7 +39,7 @@ SORTS: Final[Mapping[str, Callable[[Parts, float], float]]] = {
     "waiting": lambda parts, _now_ms: sum([one.stats.blocked for one in parts.values()]),
     "name": lambda _parts, _now_ms: 0,
 }
-"""What queues are sorted by: what is most comes first; names from A on."""
+"""Sort keys: the highest first; names from A on."""
 ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
     "": lambda _parts: True,
     STUCK: lambda parts: any(one.stats.length for one in parts.values()),
@@ -51,7 +51,7 @@ ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
 
 @attrs.frozen
 class Query:
-    """Which queues, and in what order."""
+    """A selection of queues and their order."""
 
     by: str
     match: str
@@ -60,14 +60,14 @@ class Query:
     is_reversed: bool
 
     def check(self) -> None:
-        """Raises `MistakeError`."""
+        """Raise `MistakeError` for invalid fields."""
         if self.by not in SORTS:
             raise MistakeError(f"queues cannot be sorted by '{self.by}': {', '.join(SORTS)}")
         if self.only not in ONLY:
             raise MistakeError(f"only='{self.only}' is not one of {', '.join(filter(None, ONLY))}")
 
     def filter(self) -> Callable[[str], object]:
-        """Does a name fit?"""
+        """Return the predicate on names."""
         match = self.match
         if any(each in match for each in "*?["):
             return re.compile(translate(match)).match
@@ -75,22 +75,22 @@ class Query:
 
     @property
     def has_reserved(self) -> bool:
-        """Are the library's own queues among them?"""
+        """Does the list contain the library's own queues?"""
         return self.match.startswith(RESERVED)
 
 
 @attrs.define(eq=False)
 class Order:
-    """Names in order, as far as they were wanted."""
+    """Sorted names, computed as far as pages have requested them."""
 
     total: int
     until: float
-    """When it is worked out anew, by anyio's clock."""
+    """When the list is too old, by anyio's clock."""
     _rest: Iterator[tuple[float, str]]
     _names: list[str] = attrs.Factory(list)
 
     async def names(self, start: int, end: int) -> list[str]:
-        """Those of a page."""
+        """Return the names of a page."""
         while len(self._names) < min(end, self.total):
             room = min(PIECE, end - len(self._names))
             self._names += [name for _, name in islice(self._rest, room)]
@@ -100,13 +100,13 @@ class Order:
 
 @attrs.define(eq=False)
 class QueueLists:
-    """The last ones."""
+    """The cached lists."""
 
     counts: QueueCounts
     _kept: dict[Query, Order] = attrs.Factory(dict)
 
     async def get(self, query: Query) -> Order:
-        """That of a query, which is not very old."""
+        """Return the list of a query; compute it if the cached one is too old."""
         order = self._kept.pop(query, None)
         if order is None or anyio.current_time() >= order.until:
             order = await self._made(query)

@@ -1,4 +1,4 @@
-"""The figures of a queue at one node, and how all queues of a node are asked for them."""
+"""The figures of a queue at one node, and the commands that request those of all queues."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -11,25 +11,27 @@ from disque_trio.client.records import QueueLimits, QueueStats
 from disque_trio.statemachine.base import Reply
 
 MANY: Final = 40
-"""Queues in one answer with figures, as long as nothing is known."""
+"""The number of queues in one answer with figures, in the first pass."""
 SOME: Final = 16
-"""The same later: a turn of the node gets longer by some tenths of a millisecond."""
+"""The same in later passes: it extends a turn of the node's loop by some tenths of a
+millisecond."""
 FEW: Final = 4
-"""Queues that are asked for with QSTAT at once: no turn of a node gets long."""
+"""The number of queues in one request with QSTAT: it keeps turns of the node's loop short."""
 
 
 _WITH_UNQUEUED: Final = 12
-"""Figures of a node that tells of jobs that are not queued,"""
+"""The number of figures from a node that reports jobs that are not queued."""
 _WITH_DELAYED: Final = 13
-"""and also when the first delayed one is queued."""
+"""The same with the time when the first delayed job is queued."""
 _WITH_LIMITS: Final = 19
-"""The same of a queue with limits."""
+"""The same for a queue with limits."""
 _WITH_GROUPS: Final = 23
-"""and also with the limits of its groups."""
+"""The same with limits of groups."""
 
 
 class Stats(NamedTuple):
-    """As QSCAN with REPLY stat tells them. A tuple, because there may be 100,000 of them."""
+    """Figures as QSCAN with REPLY stat reports them. A tuple, because there may be 100,000 of
+    them."""
 
     length: int
     blocked: int
@@ -39,21 +41,21 @@ class Stats(NamedTuple):
     leased: int | None
     dead: int | None
     made: int
-    """When the job was added that is next, in Unix milliseconds; 0 if there is none, or the node
-    does not tell."""
+    """When the next job was added, in Unix milliseconds; 0 if there is none, or the node does not
+    report it."""
     pause: str
     restored: int | None = None
     """Jobs that wait for the end of their RETRY after a restart of the node."""
     due: int = 0
-    """When the first of those is queued, in Unix seconds; 0 without any."""
+    """When the first of these jobs is queued, in Unix seconds; 0 if there is none."""
     delayed_due: int = 0
-    """The same of the delayed ones; 0 also if the node does not tell."""
+    """The same for the delayed jobs; 0 also if the node does not report it."""
     limits: QueueLimits | None = None
     is_limited: bool = False
     """Do clients wait here only because of the limits?"""
 
     def age_s(self, now_ms: float) -> float:
-        """How long the next job has waited; 0 without one."""
+        """Return how long the next job has waited, in seconds; 0 if there is none."""
         return max(now_ms - self.made, 0) / 1000 if self.made else 0.0
 
 
@@ -61,7 +63,7 @@ NOTHING: Final = Stats(0, 0, 0, 0, None, None, None, 0, "none")
 
 
 def parsed(encoded: bytes) -> Stats:
-    """Of one word of QSCAN."""
+    """Parse the figures in one word of QSCAN."""
     numbers = encoded.split()
     figures = Stats(*map(int, numbers[:8]), numbers[8].decode())  # type: ignore[call-arg, arg-type]
     if len(numbers) < _WITH_UNQUEUED:
@@ -87,7 +89,7 @@ def parsed(encoded: bytes) -> Stats:
 
 
 def of_stats(stats: QueueStats, now_ms: float) -> Stats:
-    """Of QSTAT, at a time by the clocks of the nodes."""
+    """Convert the reply of QSTAT. `now_ms` is by the clocks of the nodes."""
     made = int(now_ms - stats.next_age * 1000) if stats.next_age and stats.length else 0
     return Stats(
         stats.length,
@@ -112,19 +114,19 @@ def _moment(due: float | None, now_ms: float) -> int:
 
 
 class Page(NamedTuple):
-    """A part of a scan."""
+    """A page of a scan."""
 
     cursor: int
     names: list[str]
     figures: list[bytes]
-    """Of each name; empty if the node does not tell them."""
+    """The figures of each name; empty if the node does not report them."""
 
 
 def scan(
     cursor: int, count: int, *, has_figures: bool, has_unqueued: bool = False
 ) -> Command[Page]:
-    """Queues with their figures, from a node that knows `qscan-stat`; else their names. A node that
-    knows `unqueued` names also queues that have only jobs that are not queued."""
+    """Return the command for a page of queues: with figures if the node has `qscan-stat`, else
+    their names. With `unqueued` it includes queues of which no job is queued."""
     words: tuple[bytes, ...] = (
         b"QSCAN",
         word(cursor),

@@ -18,13 +18,13 @@ from disque_trio.observe.values import (
 from disque_trio.worker.operating.asking import at_each, unwrap
 
 ROWS: Final = 100
-"""Of a page."""
+"""Rows of a page."""
 SOME: Final = 10
-"""Jobs at each end of a queue."""
+"""The number of jobs at each end of a queue."""
 
 
 async def queues(lists: QueueLists, args: Json) -> Json:
-    """A page of the queues that fit, in order."""
+    """Return a page of the queues that match, in order."""
     counts, by = lists.counts, str(args.get("sort", "jobs"))
     by = "jobs" if by == "again" else by
     is_reversed = bool(args.get("desc", True)) is (by == "name")
@@ -47,7 +47,7 @@ async def queues(lists: QueueLists, args: Json) -> Json:
 
 
 async def queue(counts: QueueCounts, args: Json) -> Json:
-    """One queue, with the jobs at its ends."""
+    """Return one queue, with the jobs at its ends."""
     name = given_name(args)
     with_bodies = args.get("bodies") is True
     await counts.renew([name])
@@ -72,7 +72,7 @@ async def queue(counts: QueueCounts, args: Json) -> Json:
 
 
 async def _ends(counts: QueueCounts, name: str) -> list[JobDetails]:
-    """The oldest and the newest queued jobs of each node."""
+    """Return the oldest and the newest queued jobs of each node."""
     client = counts.client
 
     async def ask(node: Address) -> list[JobDetails]:
@@ -87,7 +87,7 @@ async def _ends(counts: QueueCounts, name: str) -> list[JobDetails]:
 
 
 async def _delayed(counts: QueueCounts, name: str) -> list[tuple[JobDetails, Json]]:
-    """Those that are due first, of the ones that were looked at, and when."""
+    """Return the first jobs to become due among those scanned, with their rows."""
     now_ms = counts.now_ms
     found = await scan(
         counts.client,
@@ -101,23 +101,23 @@ async def _delayed(counts: QueueCounts, name: str) -> list[tuple[JobDetails, Jso
 
 
 def due_ms(job: JobDetails) -> int:
-    """The end of its delay, in Unix milliseconds."""
+    """Return the end of its delay, in Unix milliseconds."""
     return job.ctime // 1_000_000 + job.delay * 1000
 
 
 def is_later(job: JobDetails, now_ms: float | None = None) -> bool:
-    """Does it wait for the end of a delay, its own or that of a NACK?"""
+    """Does the job wait for the end of a delay, its own or that of a NACK?"""
     return job.backing_off is not None or is_delayed(job, now_ms)
 
 
 def is_delayed(job: JobDetails, now_ms: float | None = None) -> bool:
-    """Does it wait for the end of its own delay? `now_ms` is by the clocks of the nodes."""
+    """Does the job wait for the end of its own delay? `now_ms` is by the clocks of the nodes."""
     now_ms = time.time() * 1000 if now_ms is None else now_ms
     return job.state == "active" and bool(job.delay) and due_ms(job) > now_ms
 
 
 def later_row(job: JobDetails, now_ms: float) -> Json:
-    """What it waits for, and until when."""
+    """Return what the job waits for, and until when."""
     wait = job.backing_off
     return {
         "state": "delayed" if wait is None else "backing-off",
@@ -126,7 +126,7 @@ def later_row(job: JobDetails, now_ms: float) -> Json:
 
 
 def job_row(job: JobDetails, *, with_bodies: bool) -> Json:
-    """A job of a list."""
+    """Return the row of a job in a list."""
     return {
         "id": job.id,
         "state": job.state,

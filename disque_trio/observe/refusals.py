@@ -15,7 +15,7 @@ from disque_trio.terminal.counting import counted
 
 @attrs.frozen
 class Meaning:
-    """The text for one reason, and what to do."""
+    """The text for a cause of refusals, and what to do."""
 
     why: str
     advice: str
@@ -92,11 +92,12 @@ LINKS: Final = {
 
 
 RECENT_S: Final = 600
-"""An older refusal is no trouble any more."""
+"""An older refusal is only a note."""
 
 
 def judge(node: NodeFacts) -> Iterator[Finding]:
-    """Refusals since the start. An original server counts only those by `maxclients`."""
+    """Yield findings about refused connections since the start. An original server counts only
+    those by `maxclients`."""
     clients = node.counts("rejected_connections_by_reason")
     if not node.is_ours and node.number("rejected_connections"):
         clients = {"maxclients": node.number("rejected_connections")}
@@ -106,7 +107,7 @@ def judge(node: NodeFacts) -> Iterator[Finding]:
 
 @attrs.frozen
 class _Refused:
-    """The requests that one node has refused for one cause, in the last streak of them."""
+    """The requests that one node has refused for one cause, in the last streak of refusals."""
 
     where: str
     count: int
@@ -114,13 +115,13 @@ class _Refused:
     """In Unix seconds."""
     lasted_s: int
     ago_s: int
-    """Since the last one."""
+    """Seconds since the last refusal."""
 
 
 def requests(nodes: Sequence[NodeFacts], closed: Sequence[str] = ()) -> Iterator[Finding]:
-    """Requests that were refused for want of nodes, memory and so on: one finding for each cause,
-    with the nodes that go on refusing; those of long ago are a note. `closed` are the queues that
-    are paused in input."""
+    """Yield one finding for each cause of refused requests (too few nodes, no memory and so on),
+    with the nodes that still refuse. Older refusals are a note. `closed` are the queues that are
+    paused in input."""
     found: dict[tuple[str, bool], list[_Refused]] = {}
     for node in nodes:
         since, lately = (
@@ -141,7 +142,7 @@ def requests(nodes: Sequence[NodeFacts], closed: Sequence[str] = ()) -> Iterator
 
 
 def resuming(closed: Sequence[str]) -> str:
-    """The first advice where jobs lack copies, as long as queues are paused in input."""
+    """Return the first advice for jobs that lack copies while queues are paused in input."""
     if not closed:
         return ""
     names = f'"{readable(closed[0])}"' + (f" and {len(closed) - 1:,} more" * (len(closed) > 1))
@@ -163,7 +164,7 @@ def _of_cause(code: str, refused: Sequence[_Refused], *, is_past: bool) -> Findi
     what = f"{were} refused with {code}{rate}{last}" + (why and f": {why}")
     kind = problem if meaning is None or meaning.is_problem else warning
     made = note(where, what) if is_past else kind(where, what, advice)
-    # Producers are refused, which is worse than anything that waits.
+    # Refusals affect producers, so they rank above all that waits.
     since = min(each.since for each in refused)
     return attrs.evolve(made, kind="refused", stake=math.inf, since=since)
 

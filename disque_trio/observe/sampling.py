@@ -1,6 +1,5 @@
-"""Looks at a cluster again and again, for `top`: the nodes of the survey, the queues as they are
-counted, the findings, and the rates between two looks.
-"""
+"""Periodic looks at a cluster, for `top`: the nodes of the survey, the counted queues, the
+findings, and the rates between two looks."""
 
 from collections.abc import Mapping
 
@@ -29,8 +28,8 @@ class QueueView:
 
     totals: QueueTotals
     in_rate: float | None
-    """Jobs that entered it, a second. Those that move between nodes count twice. None at the first
-    look."""
+    """Jobs per second that entered it; a job that moves between nodes counts twice. None at the
+    first look."""
     out_rate: float | None
 
 
@@ -39,27 +38,27 @@ class View:
     """The cluster at one moment."""
 
     seconds: float
-    """Since the look before; 0 at the first one."""
+    """Seconds since the previous look; 0 at the first one."""
     nodes: list[NodeView]
     queues: list[QueueView]
     unreached: dict[str, str]
-    """Nodes that have not answered, and why."""
+    """Nodes that have not answered, with the reason."""
     names: Mapping[str, str] = attrs.Factory(dict)
-    """Of the nodes, by address."""
+    """Names of the nodes, by address."""
     findings: list[Finding] = attrs.Factory(list)
-    """What is wrong, the worst first."""
+    """The worst first."""
 
 
 @attrs.define
 class Sampler:
-    """Remembers the last look."""
+    """Keeps the last look, for rates."""
 
     observer: Observer
     _at: float | None = None
     _queues: dict[str, QueueTotals] = attrs.Factory(dict)
 
     async def look(self) -> View:
-        """Ask all nodes. Raises `NoNodeError` if none answers."""
+        """Ask all nodes. Raise `NoNodeError` if none answers."""
         observer, survey = self.observer, self.observer.survey
         await observer.client.retry()
         await survey.look(fresh_s=0.0)

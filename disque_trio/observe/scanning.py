@@ -1,4 +1,4 @@
-"""Looks through the jobs of all nodes for some that fit, for a limited time."""
+"""Searches the jobs of all nodes for those that match, for a limited time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -13,19 +13,20 @@ from disque_trio.client.records import JobDetails
 from disque_trio.worker.operating.asking import Found, at_each, unwrap
 
 SECONDS: Final = 1.5
-"""How long one look through the jobs of a node takes at most. What comes later is not seen."""
+"""The maximum duration of the search at a node, in seconds. Jobs after it are not seen."""
 PATIENT_S: Final = 15.0
-"""The same for somebody who waits for all."""
+"""The same for a caller that waits for all jobs."""
 _STRIDE: Final = 1000
-"""How many jobs a node is asked for at once when few fit: it passes ten times as many."""
+"""The number of jobs requested at once when few match: the node scans ten times as many."""
 _FILTERS: Final = "jscan-filters"
 MOST: Final = 1000
-"""Jobs of each node."""
+"""The maximum number of jobs of each node."""
 
 
 @attrs.frozen
 class Scanned(Found[JobDetails]):
-    """What was seen. There is more to see if there were `most`, or the time was over."""
+    """The jobs found. `is_cut` if a node had `most` jobs or the time was over before all were
+    seen."""
 
     is_late: bool = False
     """Was the time over?"""
@@ -43,9 +44,10 @@ async def scan(
     is_once: bool = True,
     seconds: float | None = None,
 ) -> Scanned:
-    """Jobs that fit, each once, or without `is_once` each copy. Of more than `most` at a node, or
-    than can be seen in the `seconds` (`SECONDS`), some. Nodes that have filters take `phases` in
-    place of `states`, and `filters`, words of JSCAN: `fits` has to check the same."""
+    """Return jobs that match, each once; without `is_once`, each copy. The result is incomplete if
+    a node has more than `most`, or if the time (`seconds`, by default `SECONDS`) is over. A node
+    that supports filters gets `phases` in place of `states`, and `filters`, words of JSCAN: `fits`
+    must check the same for other nodes."""
 
     unseen: list[Address] = []
     late: list[Address] = []

@@ -1,5 +1,5 @@
-"""Schedules as the console and the command line list them: declared ones, which workers report, and
-those that were added at run time, which the cluster keeps."""
+"""Schedules in the lists of the console and the command line: declared ones, which workers report,
+and those that were added at run time, which the cluster keeps."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ from disque_trio.worker.timetable.records import Entry
 
 
 def rows(workers: Sequence[KnownWorker], added: Sequence[Entry], now: float) -> list[Json]:
-    """Each once, however many workers keep it. The next tick of a declared one is the first of what
-    they report. `now` is Unix time."""
+    """Return each schedule once, however many workers run it. The next tick of a declared one is
+    the earliest that workers report. `now` is Unix time."""
     nexts: dict[tuple[str, str], list[int]] = {}
     keeps: dict[str, int] = {}
     for worker in workers:
@@ -35,7 +35,7 @@ def rows(workers: Sequence[KnownWorker], added: Sequence[Entry], now: float) -> 
 def _row(entry: Entry, workers: int, now: float) -> Json:
     try:
         when, upcoming = entry.when, entry.next(now)
-    except (ValueError, TypeError) as error:  # such as a time zone that is not known here
+    except (ValueError, TypeError) as error:  # such as an unknown time zone
         when, upcoming = f"unreadable: {error}", None
     return {
         "schedule": readable(entry.name),

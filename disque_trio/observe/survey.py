@@ -1,4 +1,5 @@
-"""Looks at the nodes of a cluster: what each tells of itself, and how it sees the others."""
+"""Periodic survey of the nodes of a cluster: the state that each reports of itself and of the
+others."""
 
 import contextlib
 import statistics
@@ -35,62 +36,62 @@ from disque_trio.statemachine.base import Reply
 from disque_trio.terminal.escapes import printable
 
 FRESH_S: Final = 0.4
-"""A look that is not older serves all who ask."""
+"""The maximum age of a look that is used again."""
 CONFIGURED_S: Final = 30.0
-"""For so long what a node has told of its directives is good."""
+"""The maximum age of directives that are used again."""
 _SEARCHES: Final = 100
-"""That are remembered."""
+"""The maximum number of long searches that are kept."""
 _ADVICE: Final = "see whether the node runs, and what its log says"
 _LOG: Final = "see what its log says"
 _FIRST: Final = ("first", "import")
-"""Causes for which a job enters a queue that are no further delivery of it."""
+"""Causes of queueing that are not a further delivery of a job."""
 _PORTS: Final = 65536
 Json = dict[str, Any]
 
 
 @attrs.define
 class KnownNode:
-    """What is known of a node: its last answers."""
+    """The last answers of a node."""
 
     address: Address
     id: str = ""
     named: str = ""
-    """Its `node-name`, as it has told itself, or another node."""
+    """Its `node-name`, as the node itself or another one reports it."""
     has_namesake: bool = False
-    """Is another node called the same?"""
+    """Does another node have the same name?"""
     view: NodeView | None = None
     info: Mapping[str, str] = attrs.Factory(dict)
     is_leaving: bool = False
     clock_ms: int | None = None
-    """How far its clock is ahead of this machine's."""
+    """How far its clock is ahead of this machine's, in milliseconds."""
     lines: tuple[PeerLine, ...] = ()
-    """The others, as it sees them."""
+    """The other nodes in its CLUSTER NODES."""
     config: Mapping[str, str] = attrs.Factory(dict)
-    """Its directives, as of half a minute ago at most; none if it does not tell them."""
+    """Its directives, at most half a minute old; empty if it does not report them."""
     configured: float | None = None
-    """When it told them, by anyio's clock."""
+    """When they were requested, by anyio's clock."""
     bus_error: str = ""
     uncertainty_ms: float = 0.0
     now_s: float = 0.0
     has_password: bool = False
     again: int | None = None
-    """How often a job was queued here after the first time."""
+    """How often jobs were queued here again."""
     again_s: float | None = None
     answered_at: float | None = None
     why: str = ""
     """Why it does not answer now; empty if it does."""
     reason: str = ""
-    """The same without how long that has been so."""
+    """The same without the duration of the silence."""
     advice: str = ""
     """What to do about it."""
     silent_since: float | None = None
     """In Unix seconds."""
     is_there: bool = False
-    """Does it run, and refuse to answer?"""
+    """Does the node run, and refuse to answer?"""
 
     @property
     def name(self) -> str:
-        """The same in every console."""
+        """The name of the node; it is the same in all consoles."""
         more = f"-{self.id[:4]}" if self.has_namesake else ""
         return node_name(self.id, self.named, self.where) + more
 
@@ -101,12 +102,12 @@ class KnownNode:
 
     @property
     def shares_port(self) -> bool:
-        """Is it one of several processes behind a port, at which any of them may answer?"""
+        """Is it one of several processes that share a port, at which any of them may answer?"""
         return number_of(self.config, "workers") > 1
 
     @property
     def own_address(self) -> Address:
-        """Where no other process answers."""
+        """The address at which no other process answers."""
         own = number_of(self.config, "cluster-announce-port")
         own = own or number_of(self.config, "port" if self.address.tls is None else "tls-port")
         if not self.shares_port or self.address.path is not None or not own:
@@ -115,7 +116,7 @@ class KnownNode:
 
     @property
     def state(self) -> str:
-        """In a word."""
+        """`silent`, `loading`, `leaving` or `up`."""
         if self.why or self.view is None:
             return "silent"
         if self.info.get("loading", "0") != "0":
@@ -124,7 +125,7 @@ class KnownNode:
 
     @property
     def peers(self) -> dict[str, str]:
-        """By id, how it sees the others: `up`, `suspect` or `failed`."""
+        """By id, the states of the other nodes in its view: `up`, `suspect` or `failed`."""
         return {
             each.id: "failed"
             if "fail" in each.flags
@@ -135,12 +136,12 @@ class KnownNode:
 
     @property
     def replicate(self) -> int:
-        """Its default-replicate; 0 if it does not tell."""
+        """Its default-replicate; 0 if it does not report it."""
         return number_of(self.config, "default-replicate")
 
     @property
     def facts(self) -> NodeFacts:
-        """For the checks."""
+        """The facts for the checks."""
         return NodeFacts(
             where=str(self.own_address),
             name="" if self.name == self.where else self.name,
@@ -161,19 +162,20 @@ class KnownNode:
 
     @property
     def _mend(self) -> str:
-        """What to do if it does not answer. The client's advice is for who names a wrong port."""
+        """What to do if it does not answer. The client's advice is only for a node that has never
+        answered or refuses to."""
         if self.is_there:
             return self.advice or _LOG
         return _ADVICE if self.id else self.advice or _ADVICE
 
     @property
     def zone(self) -> str:
-        """Its `replica-zone`; empty if it names none."""
+        """Its `replica-zone`; empty if it has none."""
         return self.info.get("replica_zone", "")
 
     @property
     def place(self) -> Place:
-        """What its zone is judged by."""
+        """The facts for the check of zones."""
         return Place(
             where=label_of(self.name, self.where),
             id=self.id,
@@ -184,7 +186,7 @@ class KnownNode:
 
     @property
     def journal(self) -> str:
-        """`off`, `ok` or `broken`; empty if the node has told nothing."""
+        """`off`, `ok` or `broken`; empty if the node has not answered."""
         if not self.info:
             return ""
         if self.info.get("aof_enabled", "0") == "0":
@@ -192,13 +194,13 @@ class KnownNode:
         return "ok" if self.info.get("aof_last_write_status", "ok") == "ok" else "broken"
 
     def rate(self, name: str) -> float | None:
-        """One of `RATES`."""
+        """Return one of `RATES`, per second."""
         return None if self.view is None else _rounded(self.view.rates.get(name))
 
 
 @attrs.define(eq=False)
 class Survey:
-    """Remembers the last look at each node."""
+    """The last look at each node."""
 
     client: DeadlineClient
     nodes: dict[str, KnownNode] = attrs.Factory(dict)
@@ -206,11 +208,11 @@ class Survey:
     looked: float | None = None
     """When, by anyio's clock."""
     long_searches: dict[str, None] = attrs.Factory(dict)
-    """Those for which the usual time was too short, the latest last."""
+    """Searches for which the usual time was too short; the latest is last."""
     _looking: anyio.Lock = attrs.Factory(anyio.Lock)
 
     def note_long(self, search: str) -> None:
-        """That search of jobs gets more time when it is repeated."""
+        """Give this search more time when it is repeated."""
         self.long_searches.pop(search, None)
         self.long_searches[search] = None
         while len(self.long_searches) > _SEARCHES:
@@ -218,18 +220,18 @@ class Survey:
 
     @property
     def unreached(self) -> dict[str, str]:
-        """Nodes that do not answer, and why."""
+        """Nodes that do not answer, with the reason."""
         return {each.where: each.why for each in self.nodes.values() if each.why}
 
     @property
     def cluster_name(self) -> str:
-        """As the first node tells that has one; empty if none has."""
+        """The name that the first node with one reports; empty if there is none."""
         names = (each.info.get("cluster_name", "") for each in self.nodes.values())
         return printable(next(filter(None, names), ""))
 
     async def look(self, fresh_s: float = FRESH_S) -> None:
-        """Ask all nodes, unless somebody has just done so. None delays it for more than
-        `answer_s` of the client."""
+        """Ask all nodes, unless the last look is at most `fresh_s` old. A silent node delays it by
+        at most `answer_s` of the client."""
         async with self._looking:
             now = anyio.current_time()
             if self.looked is not None and now - self.looked < fresh_s:
@@ -239,29 +241,29 @@ class Survey:
                 async with anyio.create_task_group() as tasks:
                     for node in new:
                         tasks.start_soon(self._look_at, node)
-                looked_at |= {each.where for each in new}  # they may know others
+                looked_at |= {each.where for each in new}  # they may have reported other nodes
             self._known(now)
             self.looked = anyio.current_time()
 
     def sum_rate(self, name: str) -> float | None:
-        """Of one of `RATES`, over the nodes that answer."""
+        """Return the sum of one of `RATES` over the nodes that answer."""
         rates = [each.rate(name) for each in self.nodes.values() if not each.why]
         known = [rate for rate in rates if rate is not None]
         return _rounded(sum(known)) if known else None
 
     @property
     def clock_ms(self) -> int:
-        """How far the clocks of most nodes are ahead of this machine's; 0 if none is known."""
+        """The median of how far the nodes' clocks are ahead of this machine's; 0 if unknown."""
         known = [each.clock_ms for each in self.nodes.values() if each.clock_ms is not None]
         return round(statistics.median(known)) if known else 0
 
     def figures(self, field: str) -> list[int]:
-        """A number of INFO, of each node that answers and has it."""
+        """Return a number of INFO from each node that answers and has it."""
         values = (each.info.get(field, "") for each in self.nodes.values() if not each.why)
         return [int(each) for each in values if each.isdecimal()]
 
     def _known(self, now: float) -> Sequence[KnownNode]:
-        """The nodes that the client knows, in the order of their names."""
+        """Update and return the nodes of the client, in the order of their names."""
         before = self.nodes
         addresses = {str(each): each for each in self.client.nodes.order(now)}
         known = {where: before.get(where) or KnownNode(addresses[where]) for where in addresses}
@@ -270,7 +272,8 @@ class Survey:
         return list(self.nodes.values())
 
     def _learn_from_others(self, nodes: Sequence[KnownNode]) -> None:
-        """Ids and names of nodes that do not answer, and who has the same name."""
+        """Take ids and names of silent nodes from the reports of others, and mark nodes with the
+        same name."""
         lines = {line.address: line for node in nodes for line in node.lines}
         for node in nodes:
             line = lines.get(node.where)
@@ -307,7 +310,7 @@ class Survey:
             )
         _note_peers(node, peers)
         node.is_leaving = getattr(leaving, "text", b"") == b"yes"
-        if node.state != "loading":  # one that loads tells nothing but INFO, and has no links
+        if node.state != "loading":  # while it loads, it answers only INFO and has no links
             await self._configure(node)
             self._follow(node)
 
@@ -317,17 +320,17 @@ class Survey:
         silence = known or silence_of(error, now)
         node.why, node.reason, node.advice = silence.describe(now), silence.reason, silence.advice
         node.is_there = silence.is_there
-        # When one that has never answered here became silent, only the others can know.
+        # Its own silence began before the first request, so only other nodes can date it.
         is_known = known is not None and node.answered_at is not None
         time_s = time.time() + self.clock_ms / 1000
         node.silent_since = time_s - (now - silence.since) if is_known else None
 
     def _follow(self, node: KnownNode) -> None:
-        """Under TLS, ask the others, too."""
+        """Under TLS, add the nodes that this one reports to the client."""
         if not self.client.follows_tls or node.address.tls is None:
             return
         plain = number_of(node.config, "cluster-announce-port") or number_of(node.config, "port")
-        # The port that was asked may be the one that workers share.
+        # The port of the request may be the one that processes share.
         own = number_of(node.config, "tls-port") if node.shares_port else node.address.port
         shift = own - plain if plain else 0
         node.lines = tuple(
@@ -344,7 +347,7 @@ class Survey:
         self.client.nodes.learned(node.address, node.id.encode(), others)
 
     async def _configure(self, node: KnownNode) -> None:
-        """Its directives, and whether its bus port is open, which change seldom."""
+        """Request its directives and check its bus port, at most every `CONFIGURED_S`."""
         now = anyio.current_time()
         if node.configured is not None and now - node.configured < CONFIGURED_S:
             return
@@ -393,7 +396,7 @@ def _note_clock(node: KnownNode, clock: int | DisqueError, before: float, after:
 
 
 def _note_peers(node: KnownNode, lines: Reply | DisqueError) -> None:
-    """Of CLUSTER NODES."""
+    """Note the id of the node and its view of the others, from CLUSTER NODES."""
     if not isinstance(lines, bytes):
         return
     found = lines_of(lines.decode(errors="replace"), node.address.host)
@@ -406,7 +409,7 @@ def _rounded(rate: float | None) -> float | None:
 
 
 def node_row(node: KnownNode, queued: int | None) -> Json:
-    """A node, with how many jobs it has queued."""
+    """Return the row of a node. `queued` is the number of jobs queued there."""
     view = node.view
     uptime = node.info.get("uptime_in_seconds", "")
     return {
@@ -435,7 +438,8 @@ def node_row(node: KnownNode, queued: int | None) -> Json:
 
 
 def sees(nodes: Sequence[KnownNode]) -> list[list[str]]:
-    """Who sees whom, and how. What a silent node sees is not known."""
+    """Return the state of each node in the view of each other one; unknown for the view of a silent
+    node."""
     found = []
     for one in nodes:
         for other in nodes:

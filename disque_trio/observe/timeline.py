@@ -42,14 +42,14 @@ from disque_trio.worker.operating.asking import Found, at_each
 from disque_trio.worker.operating.plans import MistakeError
 
 MEASURED_S: Final = 30.0
-"""For how long the best measurement of a clock is used; clocks drift."""
+"""The maximum age of the best measurement of a clock; clocks drift."""
 _KEPT: Final = 32
-"""Answers that are kept."""
+"""The maximum number of answers that are kept."""
 
 
 @attrs.frozen
 class TimelineReply:
-    """What one node has answered."""
+    """The answer of one node."""
 
     address: Address
     short: str
@@ -59,15 +59,16 @@ class TimelineReply:
 
 @attrs.define(eq=False)
 class Timelines:
-    """Remembers how far clocks are off, and the last answers, so that pictures do not tremble."""
+    """Measurements of clocks, and the last answers. They are kept so that pictures do not change
+    without cause."""
 
     clocks: dict[str, tuple[float, Clock]] = attrs.Factory(dict)
-    """By node, when it was measured."""
+    """By node: when the clock was measured, and the result."""
     answers: dict[str, tuple[object, Json]] = attrs.Factory(dict)
-    """By job: of which rows it was made, and the answer."""
+    """By job: the state of the traces, and the answer made from it."""
 
     async def look(self, survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
-        """The answer of the topic."""
+        """Return the answer of the topic."""
         id = word(args, "id")
         if not id.startswith("D-"):
             raise MistakeError(f"'{id}' is no job: ids begin with D-")
@@ -83,7 +84,7 @@ class Timelines:
         return kept[1], found.unreached
 
     async def history(self, survey: Survey, id: str) -> tuple["History", dict[str, str]]:
-        """The same as rows."""
+        """Return the same as rows."""
         found = await self._ask_all(survey, id)
         return history_of(found.items, *self._known(survey, found.items)), found.unreached
 
@@ -94,7 +95,7 @@ class Timelines:
     def _known(
         self, survey: Survey, replies: Sequence[TimelineReply]
     ) -> tuple[dict[str, str], dict[str, Clock]]:
-        """Names and clocks."""
+        """Return the names of nodes, and the measured clocks."""
         names = {node.id[:SHORT]: node.name for node in survey.nodes.values() if node.id}
         return names, {each.short: self.clocks[each.short][1] for each in replies}
 
@@ -116,8 +117,8 @@ class Timelines:
             self.clocks[short] = before, Clock(at - middle, error)
 
 
-# A node may have other commands by these names (rename-command). Its `DisqueError` is that of one
-# node that has not answered.
+# A node may have other commands by these names (rename-command). Such a node is treated as one that
+# has not answered.
 
 
 def _micros(clock: Any) -> int:
@@ -144,19 +145,19 @@ def _state(trace: TraceReply | None) -> object:
 
 @attrs.frozen
 class History:
-    """What has happened to a job."""
+    """The events of one job."""
 
     is_traced: bool
     why: str
-    """There is something, or nothing, to see."""
+    """Why there are events, or why there are none."""
     nodes: list[Json]
     clocks: list[str]
-    """Those that were set right, in words."""
+    """Sentences about the clocks that were corrected."""
     rows: list[Row]
-    """Of all nodes, in the order of time."""
+    """Rows of all nodes, in order of time."""
 
     def facts(self, id: str) -> Json:
-        """All but the rows."""
+        """Return all but the rows."""
         return {
             "id": id,
             "traced": self.is_traced,
@@ -169,7 +170,7 @@ class History:
 def history_of(
     replies: Sequence[TimelineReply], names: Mapping[str, str], measured: Mapping[str, Clock]
 ) -> History:
-    """Of what the nodes have told. `names` and `measured` are by `TimelineReply.short`."""
+    """Merge the replies of the nodes. `names` and `measured` are by `TimelineReply.short`."""
     rows = {each.short: each.trace.rows for each in replies if each.trace is not None}
     clocks = {**measured, **_narrowed(replies, measured)}
     traces = [shifted(of_node, clocks[short]) for short, of_node in rows.items()]
@@ -184,8 +185,8 @@ def history_of(
 
 
 def _narrowed(replies: Sequence[TimelineReply], measured: Mapping[str, Clock]) -> dict[str, Clock]:
-    """By messages between nodes that have left out no rows: else nobody knows which rows are of the
-    same message."""
+    """Narrow the clocks by messages between nodes that have omitted no rows: with omitted rows it
+    is unknown which rows belong to one message."""
     whole = {
         each.short: each.trace.rows for each in replies if each.trace and not each.trace.omitted
     }
@@ -198,7 +199,7 @@ def answered(
     names: Mapping[str, str],
     measured: Mapping[str, Clock],
 ) -> Json:
-    """The answer, of the same."""
+    """Return the answer of the topic, from the same arguments as `history_of`."""
     history = history_of(replies, names, measured)
     return history.facts(id) | {"run": _run(history.rows) if history.rows else None}
 
@@ -242,7 +243,7 @@ def _why(replies: Sequence[TimelineReply]) -> str:
     return next((text for why, text in _WHYS.items() if why in whys), "")
 
 
-# Loaded when somebody asks: a node that serves a console needs no simulator before that.
+# The modules are loaded at the first call: a node that serves a console needs no simulator before.
 
 
 def _merged(traces: list[list[Row]], names: Mapping[str, str]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""The items with the highest ranks, of very many: there are never more than some kept."""
+"""The items with the highest ranks of very many; at most twice `MOST` are kept."""
 
 import heapq
 from typing import Final
@@ -10,15 +10,15 @@ MOST: Final = 64
 
 @attrs.define(eq=False)
 class TopK:
-    """Names with their ranks. One that is left out comes back when it is offered again and there is
+    """Names with their ranks. A name that was dropped returns when it is offered again and there is
     room."""
 
     ranks: dict[str, int] = attrs.Factory(dict)
     _least: int = -1
-    """Lower ones have been left out."""
+    """Names with lower ranks have been dropped."""
 
     def offer(self, name: str, rank: int) -> None:
-        """It has this rank now."""
+        """Set the rank of a name, and keep it if the rank is high enough."""
         if name in self.ranks or rank > self._least or len(self.ranks) < MOST:
             self.ranks[name] = rank
         if len(self.ranks) > 2 * MOST:
@@ -27,5 +27,5 @@ class TopK:
             self._least = self.ranks[kept[-1]]
 
     def discard(self, name: str) -> None:
-        """It is none of them."""
+        """Remove a name."""
         self.ranks.pop(name, None)

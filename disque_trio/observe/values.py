@@ -9,25 +9,25 @@ from disque_trio.worker.operating.plans import MistakeError
 Json = dict[str, Any]
 
 BODY: Final = 4096
-"""Bytes of a body that are shown."""
+"""The number of bytes of a body that are shown."""
 EDITED: Final = 16 << 10
-"""Bytes of a body that can be edited in a browser."""
+"""The maximum size of a body that can be edited in a browser."""
 _EXACT: Final = 1 << 53
-"""Integers above it are no numbers in a browser."""
+"""Larger integers are inexact in a browser."""
 
 
 def readable(name: str) -> str:
-    """A name of the client, whose bytes that are no UTF-8 are surrogates, with these as `\\xff`."""
+    """Return a name of the client as text, with bytes that are no UTF-8 as `\\xff`."""
     return raw(name).decode("utf-8", "backslashreplace")
 
 
 def raw(name: str) -> bytes:
-    """The bytes of a name of the client."""
+    """Return the bytes of a name of the client."""
     return name.encode("utf-8", "surrogateescape")
 
 
 def name_fields(name: str, field: str = "name") -> Json:
-    """A name, and its bytes in base64 if they are no UTF-8."""
+    """Return a name, and its bytes in base64 if they are no UTF-8."""
     data = raw(name)
     try:
         return {field: data.decode()}
@@ -36,7 +36,7 @@ def name_fields(name: str, field: str = "name") -> Json:
 
 
 def given_name(args: Json, field: str = "name") -> str:
-    """The name that a browser has given, as names of the client are. Raises `MistakeError`."""
+    """Return the name that a browser has sent, in the form of the client. Raise `MistakeError`."""
     if isinstance(coded := args.get(f"{field}_b64"), str):
         try:
             return base64.b64decode(coded, validate=True).decode("utf-8", "surrogateescape")
@@ -46,7 +46,7 @@ def given_name(args: Json, field: str = "name") -> str:
 
 
 def word(args: Json, field: str) -> str:
-    """A text that must be given. Raises `MistakeError`."""
+    """Return a text that must be given. Raise `MistakeError`."""
     value = args.get(field)
     if not isinstance(value, str) or not value:
         raise MistakeError(f"'{field}' is missing")
@@ -56,7 +56,7 @@ def word(args: Json, field: str) -> str:
 
 
 def body_fields(body: bytes | None, most: int = BODY) -> Json:
-    """The first `most` bytes of a body, as text or in base64."""
+    """Return the first `most` bytes of a body, as text or in base64."""
     if body is None:
         return {"body": None, "body_b64": None, "bytes": None}
     some = body[:most]
@@ -65,12 +65,12 @@ def body_fields(body: bytes | None, most: int = BODY) -> Json:
     except UnicodeDecodeError as error:
         if error.start < len(some) - 3 or len(body) <= most:
             return {"body": None, "body_b64": base64.b64encode(some).decode(), "bytes": len(body)}
-        text = some[: error.start].decode()  # it was cut within a letter
+        text = some[: error.start].decode()  # the cut was within a character
     return {"body": text, "body_b64": None, "bytes": len(body)}
 
 
 def exact(value: Any) -> Any:
-    """The same with integers that a browser would round as text."""
+    """Return the value, with integers that a browser would round as text."""
     if isinstance(value, dict):
         return {name: exact(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -81,5 +81,5 @@ def exact(value: Any) -> Any:
 
 
 def encoded(value: Any) -> str:
-    """As one line of JSON, which is ASCII: no name can break it."""
+    """Return the value as one line of JSON in ASCII, so that no name can break the line."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)

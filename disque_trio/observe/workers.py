@@ -1,5 +1,5 @@
-"""The topics `workers` and `tasks`: who works, by what workers note and what nodes tell of their
-connections, and how long tasks run."""
+"""The topics `workers` and `tasks`: workers by their reports, connections by the nodes, and the run
+times of tasks."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,17 +20,17 @@ from disque_trio.worker.reporting import Report
 from disque_trio.worker.times import WINDOW_S, TaskTimes, merged
 
 GONE_S: Final = 600.0
-"""For so long a worker that has vanished is shown."""
+"""How long a worker that has vanished is shown."""
 MOST_CLIENTS: Final = 500
-"""That are shown."""
+"""The maximum number of connections that are shown."""
 SLOWEST: Final = 50
-"""Running jobs that are shown, those that run longest."""
+"""The maximum number of running jobs that are shown; those that run longest."""
 _SEEN_S: Final = 2.5
-"""A report that was seen so long ago is not there any more."""
+"""A report that was last seen so long ago is not there any more."""
 _MARGIN_S: Final = 5.0
-"""Before the end of its life a report is not there for sure."""
+"""In this time before the end of its TTL, a report may be missing already."""
 _CROWD: Final = 2000
-"""A node with more connections is not asked for them: the answer would hold it up."""
+"""A node with more connections is not asked for them: the answer would block its loop."""
 _ENDING: Final = ("draining", "aborting", "stopped")
 """States of a worker that is about to end."""
 _TAKING: Final = ("starting", "running")
@@ -39,15 +39,15 @@ _TAKING: Final = ("starting", "running")
 
 @attrs.define
 class Followed:
-    """A worker, as it was seen last."""
+    """A worker, as of its last report."""
 
     worker: KnownWorker
     at: float
-    """When its note was seen, by anyio's clock."""
+    """When the report was seen, by anyio's clock."""
     taken_s: float | None = None
 
     def note(self, worker: KnownWorker, now: float) -> None:
-        """A newer look."""
+        """Take a newer report."""
         before, seconds = self.worker.report, worker.report.up_s - self.worker.report.up_s
         if seconds > 0:
             self.taken_s = round(max(worker.report.ended - before.ended, 0) / seconds, 2)
@@ -56,13 +56,13 @@ class Followed:
 
 @attrs.define(eq=False)
 class Workers:
-    """Remembers the workers that were seen."""
+    """The workers that were seen."""
 
     survey: Survey
     _workers: dict[str, Followed] = attrs.Factory(dict)
 
     async def look(self) -> tuple[Json, dict[str, str]]:
-        """All workers, and the connections of the nodes."""
+        """Return all workers, and the connections of the nodes."""
         await self.survey.look()
         found = await Admin(self.survey.client).workers()
         clients = await at_each(self.survey.client, self._clients)
@@ -92,7 +92,7 @@ class Workers:
                 del self._workers[control]
 
     def _has_ended(self, followed: Followed, now: float, unreached: Mapping[str, str]) -> bool:
-        """Has it ended in order? Then it has taken its report away."""
+        """Has the worker ended in order? Then it has removed its report."""
         worker = followed.worker
         beat_s, node = worker.age_s + now - followed.at, self.survey.nodes.get(str(worker.node))
         if worker.report.state in _ENDING:
@@ -100,7 +100,7 @@ class Workers:
         if node is None or node.where in unreached or beat_s > NOTE_TTL_S - _MARGIN_S:
             return False
         uptime = node.info.get("uptime_in_seconds", "")
-        return uptime.isdecimal() and int(uptime) > beat_s  # else the node has lost the report
+        return uptime.isdecimal() and int(uptime) > beat_s  # else a restart has lost the report
 
     async def _clients(self, node: Address) -> list[Json]:
         known = self.survey.nodes.get(str(node))
@@ -112,8 +112,8 @@ class Workers:
 
 
 def _owned(reports: Sequence[Report], console: str) -> Callable[[str], bool]:
-    """Whether a connection of this name is of a worker, of another client in its process, or of the
-    console."""
+    """Return a predicate on names of connections: is it of a worker, of another client in a
+    worker's process, or of the console?"""
     names = {as_one_word(each.name).decode() for each in reports} | {console}
     processes = {f"{each.host}:{each.pid}" for each in reports}
     return lambda name: name in names or name.rpartition("@")[2] in processes
@@ -161,23 +161,23 @@ def _row(followed: Followed, now: float, unreached: Mapping[str, str]) -> Json:
 
 
 def served(workers: Sequence[KnownWorker]) -> frozenset[str]:
-    """The queues of those that take jobs."""
+    """Return the queues of the workers that take jobs."""
     taking = [each.report for each in workers if each.state in _TAKING]
     return frozenset(name for report in taking for name in report.queues)
 
 
 def _state(followed: Followed, beat_s: float, now: float, unreached: Mapping[str, str]) -> str:
-    """By its last heartbeat alone."""
+    """Return `live`, `late`, `unknown` or `gone`, by the last heartbeat."""
     if beat_s <= SILENT_S:
         return "live"
     if now - followed.at <= _SEEN_S:
         return "late"
-    # The node that has its reports may have newer ones.
+    # The node that has its reports does not answer, and may have newer ones.
     return "unknown" if str(followed.worker.node) in unreached else "gone"
 
 
 async def tasks(survey: Survey) -> tuple[Json, dict[str, str]]:
-    """The run times of all tasks, and the jobs that run longest."""
+    """Return the run times of all tasks, and the jobs that run longest."""
     await survey.look()
     found = await Admin(survey.client).workers()
     workers = [each for each in found.items if each.state != "silent"]
@@ -201,7 +201,8 @@ async def tasks(survey: Survey) -> tuple[Json, dict[str, str]]:
 
 
 def task_rows(workers: Sequence[KnownWorker]) -> list[Json]:
-    """Of each task that ran lately or runs now, all workers together; the slowest first."""
+    """Return a row for each task that ran lately or runs now, over all workers; the slowest
+    first."""
     reports = [each.report for each in workers]
     times = merged(each for report in reports for each in report.tasks)
     runs = Counter(job.task for report in reports for job in report.jobs if job.task)
@@ -229,14 +230,14 @@ def task_rows(workers: Sequence[KnownWorker]) -> list[Json]:
 
 
 def _slowness(row: Json) -> float:
-    """A job that still runs takes at least as long as it has run."""
+    """Return the time to sort by. A job that still runs takes at least as long as it has run."""
     return max(row["p95_s"] or 0.0, row["longest_s"] or 0.0)
 
 
 def _tasks_of(report: Report) -> set[str]:
-    """Those that it ran lately or runs now."""
+    """Return the tasks that the worker ran lately or runs now."""
     return {one.task for one in report.tasks} | {job.task for job in report.jobs}
 
 
 QUANTILES: Final = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
-"""By field, the share of runs that took no longer."""
+"""By field: the quantile."""

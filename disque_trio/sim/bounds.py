@@ -1,6 +1,7 @@
-"""How long after the heal the liveness properties may take (docs/guarantees.md, "Liveness").
+"""The bounds after the heal within which liveness properties must hold (docs/guarantees.md,
+"Liveness").
 
-Computed from the constants of the node and the slowest settings of the plan.
+They are computed from the constants of the node and the slowest settings of the plan.
 """
 
 from typing import Final
@@ -23,11 +24,12 @@ from disque_trio.worker.engine.fetching import WAIT
 _SECOND: Final = 1_000_000
 _TICK: Final[Micros] = 100_000
 _ROUND_TRIPS: Final[Micros] = 2 * _SECOND
-"""Two of them, with room for what a plan adds to them; after the heal nothing is slow."""
+"""Two round trips, with a margin for the additions of a plan; after the heal nothing is slow."""
 
 
 def delivery_bound(plan: Plan) -> Micros:
-    """B: how long after the heal until every job that must be delivered has been (L1, L2)."""
+    """B: the time after the heal by which every job that must be delivered is delivered (L1,
+    L2)."""
     delay = int(max((add.delay_s or 0 for add in plan.adds), default=0) * _SECOND)
     retry = max((min(retry_of(add), ttl_of(add)) for add in plan.adds), default=0)
     poll = max(map(absence, plan.consumers), default=0)
@@ -39,7 +41,7 @@ def delivery_bound(plan: Plan) -> Micros:
 
 
 def longest_wait(plan: Plan) -> Micros:
-    """How long a job may wait after a NACK or RELEASE."""
+    """Return the longest wait of a job after a NACK or RELEASE."""
     delays = [
         consumer.delay_ms[1] * 1000
         for consumer in plan.consumers
@@ -55,8 +57,8 @@ def longest_wait(plan: Plan) -> Micros:
 
 
 def absence(consumer: Consumer) -> Micros:
-    """How long after the heal a consumer may not take the queue's next job: it waits in a GETJOB at
-    another node, or has disconnected."""
+    """Return how long after the heal a consumer may not request the next job of the queue: while it
+    waits in a GETJOB at another node, or is disconnected."""
     if consumer.kind == "engine":
         return LONGEST_REST + PATIENCE + WAIT + DRAIN + ABORT + consumer.away[1] + consumer.limit
     polls = 2 if consumer.roams else 1
@@ -65,8 +67,8 @@ def absence(consumer: Consumer) -> Micros:
 
 
 def reconnect_bound(plan: Plan) -> Micros:
-    """How long until all links are up again (L6): the heartbeat dials, a dial may be in the middle
-    of its last wait, and a link may be dead unnoticed."""
+    """Return the time until all links are up again (L6). A heartbeat starts the dial, a dial may be
+    in the middle of its last wait, and a node may not have detected a dead link yet."""
     timeout = next(
         (int(value) for name, value in plan.config if name == "cluster-node-timeout"), 15_000
     )
@@ -74,12 +76,12 @@ def reconnect_bound(plan: Plan) -> Micros:
 
 
 def collection_bound(plan: Plan) -> Micros:
-    """G: how long after the last ack until no node has a record of any job (L3)."""
+    """G: the time after the last ack by which no node has a record of any job (L3)."""
     return _stretched(plan, MAX_GC_WAIT * 1000 + DESYNC * 1000 + _TICK) + _ROUND_TRIPS
 
 
 def backlog(plan: Plan) -> Micros:
-    """How long the consumers need for all jobs, if none was worked on before."""
+    """Return how long the consumers need for all jobs if none was processed before."""
     by_queue: dict[str, int] = {}
     for add in plan.adds:
         by_queue[add.queue] = by_queue.get(add.queue, 0) + 1
@@ -92,9 +94,9 @@ def backlog(plan: Plan) -> Micros:
 
 
 def backlog_of_limits(plan: Plan, queue: str) -> Micros:
-    """How much longer it takes because of the limits of the queue: all jobs by turns; and first the
-    leases of lost nodes, which count until they expire. Nodes that are gone may leave no more than
-    a third of the limits to the others."""
+    """Return the additional time that the limits of the queue cost: for all jobs one after another,
+    and before that for the leases of lost nodes, which count until they expire. The estimate
+    assumes that lost nodes leave a third of the limits to the other nodes."""
     adds = [add for add in plan.adds if add.queue == queue]
     work = max([each.work[1] for each in plan.consumers if queue in each.queues], default=0)
     longest = 0
@@ -112,17 +114,17 @@ def backlog_of_limits(plan: Plan, queue: str) -> Micros:
 
 
 def drain_bound(plan: Plan) -> Micros:
-    """How long a run goes on after the heal at most, unless the plan sets it."""
+    """Return the longest time for which a run continues after the heal, unless the plan sets it."""
     return plan.drain or delivery_bound(plan) + collection_bound(plan)
 
 
 def ttl_of(add: Add) -> Micros:
-    """The job's TTL, given or by default. A longer RETRY never ends."""
+    """Return the job's TTL, explicit or by default. A RETRY longer than that never ends."""
     return (DEFAULT_TTL_S if add.ttl_s is None else add.ttl_s) * _SECOND
 
 
 def retry_of(add: Add) -> Micros:
-    """The job's RETRY, given or by default."""
+    """Return the job's RETRY, explicit or by default."""
     if add.retry_s is not None:
         return add.retry_s * _SECOND
     ttl = DEFAULT_TTL_S if add.ttl_s is None else add.ttl_s
@@ -130,7 +132,7 @@ def retry_of(add: Add) -> Micros:
 
 
 def _stretched(plan: Plan, duration: Micros) -> Micros:
-    """The duration as the slowest clock measures it."""
+    """Return the duration as the slowest clock measures it."""
     drifts = [clock.drift_ppm for clock in plan.clocks]
     drifts += [fault.amount for fault in plan.faults if fault.kind == "clock-rate"]
     slowest = min(0, *drifts) if drifts else 0

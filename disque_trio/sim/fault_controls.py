@@ -1,6 +1,6 @@
-"""What a caller may do to a simulated cluster: faults that go on until they are undone.
+"""Controls of a caller over a simulated cluster: faults that last until they are undone.
 
-Nodes are given by name or number; times are microseconds unless a name says ms.
+Nodes are given by name or number; times are in microseconds unless a name contains ms.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,13 +20,13 @@ Name = str | int
 
 @attrs.define(eq=False)
 class ActiveFault:
-    """A fault that goes on until it is undone, or until its ``with`` block ends."""
+    """A fault that lasts until it is undone, or until its ``with`` block ends."""
 
     _owner: "FaultControls"
     _undo: Callable[[], object]
 
     def undo(self) -> None:
-        """End it. A second call does nothing."""
+        """End the fault. A second call does nothing."""
         if self in self._owner.active_faults:
             del self._owner.active_faults[self]
             self._undo()
@@ -50,15 +50,14 @@ Trouble = ActiveFault
 
 
 class FaultControls:
-    """Faults over a world. Those that have begun are in `active_faults`."""
+    """Faults in a world. Those in force are in `active_faults`."""
 
     world: World
     active_faults: dict[ActiveFault, None]
     _fault_actions: FaultActions
 
     def inject(self, fault: Fault) -> ActiveFault:
-        """Begin any fault that a plan may have (`fault_kinds`) now, whatever its `at`, `when` and
-        `hold` are."""
+        """Start any fault of a plan (`fault_kinds`) now, ignoring its `at`, `when` and `hold`."""
         begun = self._begin(fault)
         return self._keep(lambda: self._fault_actions.end(begun))
 
@@ -87,17 +86,17 @@ class FaultControls:
         return self.inject(_on_link("cut", source, target))
 
     def hold(self, source: Name, target: Name) -> ActiveFault:
-        """Keep back everything in this direction until it is released."""
+        """Delay all messages in this direction until the fault is undone."""
         return self.inject(_on_link("clog", source, target))
 
     def delay(self, source: Name, target: Name, delay: Micros) -> ActiveFault:
-        """Add a delay in this direction, of whole milliseconds (rounded up)."""
+        """Add a delay in this direction, in whole milliseconds (rounded up)."""
         return self.inject(_on_link("delay", source, target, _ms(delay)))
 
     def drop(
         self, source: Name, target: Name, share: float = 1.0, *, only: str = "", count: int = 0
     ) -> ActiveFault:
-        """Lose a share of the messages, of those named `only`, at most `count`."""
+        """Lose a share of the messages, if given only those named `only`, and at most `count`."""
         link = number_of(source), number_of(target)
         loss = self._fault_actions.lose(link, Rule(share, only, count))
         next(loss)
@@ -106,34 +105,35 @@ class FaultControls:
     # Processes.
 
     def crash(self, node: Name, cause: str = "kill") -> ActiveFault:
-        """Kill the process; undone, it starts again, without its jobs."""
+        """Kill the process. When the fault is undone, it starts again with the content of its
+        journal, if it has one."""
         self._begin(attrs.evolve(fault_at(node, "crash"), mode=cause))
         return self._keep(lambda: self._fault_actions.start(number_of(node)))
 
     def restart(self, node: Name) -> None:
-        """Start the process, after ending it if it runs."""
+        """Start the process, after killing it if it runs."""
         self.crash(node).undo()
 
     def wipe(self, node: Name) -> None:
-        """Kill the process; it starts again with a new id and no data."""
+        """Kill the process and start it with a new id and no data."""
         self._begin(fault_at(node, "wipe"))
 
     def remove(self, node: Name) -> None:
-        """Kill the process for ever."""
+        """Kill the process for good."""
         self._begin(fault_at(node, "remove"))
 
     def pause(self, node: Name) -> ActiveFault:
-        """Stop the process."""
+        """Stop the process, as SIGSTOP does."""
         return self.inject(fault_at(node, "pause"))
 
     def slow(self, node: Name, busy: Micros) -> ActiveFault:
-        """Make each batch of inputs take so long, in whole milliseconds (rounded up)."""
+        """Make each batch of inputs take this long, in whole milliseconds (rounded up)."""
         return self.inject(fault_at(node, "slow", _ms(busy)))
 
     # Clocks.
 
     def drift(self, node: Name, ppm: int) -> ActiveFault:
-        """Make the clocks run so much faster than true time."""
+        """Make the clocks run faster than true time, by this rate."""
         return self.inject(fault_at(node, "clock-rate", ppm))
 
     def step_clock(self, node: Name, ms: int) -> None:
@@ -147,7 +147,7 @@ class FaultControls:
     # Membership.
 
     def join(self) -> str:
-        """Add a new node, which all others meet. Returns its name."""
+        """Add a new node, which all others meet. Return its name."""
         self._begin(fault_at(len(self.world.hosts) + 1, "join"))
         return f"n{len(self.world.hosts)}"
 
@@ -156,7 +156,7 @@ class FaultControls:
         return self.inject(fault_at(node, "leave"))
 
     def forget(self, node: Name) -> ActiveFault:
-        """Make all others forget the node; undone, they meet it again."""
+        """Make all other nodes forget the node; when the fault is undone, they meet it again."""
         return self.inject(fault_at(node, "forget"))
 
     def heal(self) -> None:
@@ -166,12 +166,12 @@ class FaultControls:
 
 
 def number_of(node: Name) -> int:
-    """The number of a node."""
+    """Return the number of a node."""
     return node if isinstance(node, int) else int(node[1:])
 
 
 def fault_at(node: Name, kind: str, amount: int = 0) -> Fault:
-    """A fault of a node."""
+    """Return a fault of a node."""
     return Fault(kind=kind, nodes=(number_of(node),), amount=amount)
 
 

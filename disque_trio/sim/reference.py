@@ -22,7 +22,7 @@ Line = tuple[str, ...]
 
 
 def page() -> str:
-    """The page, as Markdown."""
+    """Return the page, as Markdown."""
     return "\n".join(_page()) + "\n"
 
 
@@ -54,7 +54,7 @@ def _page() -> Iterator[str]:
 
 
 def _tables(record: type, title: str, path: str) -> Iterator[str]:
-    """The record's own keys, then its tables'."""
+    """Yield the record's own keys, then those of its tables."""
     found = keys(record)
     plain = [each for each in found if each.kind.record is None]
     if plain:

@@ -1,8 +1,8 @@
 """Shrinks a failing plan to a minimal one that still fails (delta debugging).
 
-A smaller plan is accepted only if it fails in the same way (`still_fails`). Whole families of
-faults are removed first, and random link behaviour is made constant; then single faults, adds,
-consumers and nodes are removed; then times are shortened and rounded.
+A smaller plan is accepted only if it fails in the same way (`still_fails`). First whole families of
+faults are removed, and random link behaviour is made constant; then single faults, adds, consumers
+and nodes are removed; then times are shortened and rounded.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,12 +20,12 @@ _ROUND: Final[tuple[Micros, ...]] = (1_000_000, 100_000, 10_000)
 
 
 def operations(plan: Plan) -> int:
-    """The size of a plan: its adds, consumers, observers and faults."""
+    """Return the size of a plan: the number of its adds, consumers, observers and faults."""
     return len(plan.adds) + len(plan.consumers) + len(plan.observers) + len(plan.faults)
 
 
 class Shrinker:
-    """One search. Stops after `budget` runs with the smallest plan so far."""
+    """One search. It stops after `budget` runs with the smallest plan so far."""
 
     def __init__(
         self,
@@ -38,11 +38,11 @@ class Shrinker:
         self.progress = progress
         self.runs = 0
         self.tries = 1
-        """How many seeds each smaller plan is tried with: an item left out shifts all draws, and a
-        failure that needs a coincidence seldom survives that."""
+        """The number of seeds with which each smaller plan is tried: a removed item shifts all
+        draws, and a failure that needs a coincidence seldom survives that."""
 
     def shrink(self, plan: Plan) -> Plan:
-        """A minimal plan: no item can be left out, unless the budget was spent."""
+        """Return a minimal plan: no item can be removed, unless the budget was spent."""
         while True:
             before = plan
             for step in (
@@ -61,11 +61,11 @@ class Shrinker:
 
     @property
     def is_spent(self) -> bool:
-        """Is there no run left?"""
+        """Is the budget spent?"""
         return self.runs >= self.budget
 
     def _accept(self, plan: Plan, smaller: Plan) -> Plan:
-        """The smaller plan if it fails in the same way, or else the plan."""
+        """Return the smaller plan if it fails in the same way, otherwise the plan."""
         if smaller == plan or any(impossible(smaller)):
             return plan
         for seed in range(smaller.seed, smaller.seed + self.tries):
@@ -95,7 +95,7 @@ class Shrinker:
         return self._ddmin(plan, "administrators", plan.administrators)
 
     def _ddmin(self, plan: Plan, field: str, items: Sequence[_Item]) -> Plan:
-        """Leave out smaller and smaller parts of `items` (Zeller's ddmin, complements only)."""
+        """Remove smaller and smaller parts of `items` (Zeller's ddmin, complements only)."""
         if not items:
             return plan
         empty: dict[str, Any] = {field: ()}
@@ -116,7 +116,7 @@ class Shrinker:
         return plan
 
     def _times_end(self, plan: Plan) -> Plan:
-        """End the chaos earlier, without what would happen afterwards."""
+        """End the chaos earlier, without the later events."""
         for chaos in _shorter(plan.chaos):
             adds = tuple(add for add in plan.adds if add.at < chaos)
             faults = tuple(_within(fault, chaos) for fault in plan.faults if fault.at < chaos)
@@ -126,7 +126,7 @@ class Shrinker:
         return plan
 
     def _earlier(self, plan: Plan) -> Plan:
-        """Without the idle time at the beginning."""
+        """Remove the idle time at the start."""
         times = [*(add.at for add in plan.adds), *(fault.at for fault in plan.faults)]
         idle = min(times, default=0) // _ROUND[0] * _ROUND[0]
         if not 0 < idle < plan.chaos:
@@ -137,7 +137,7 @@ class Shrinker:
         return self._accept(plan, shifted)
 
     def _fewer_nodes(self, plan: Plan) -> Plan:
-        """Remove the last node, as often as the plan still fails."""
+        """Remove the last node while the plan still fails."""
         while plan.nodes > 1:
             smaller = _without_last_node(plan)
             if (accepted := self._accept(plan, smaller)) is plan:
@@ -165,7 +165,7 @@ class Shrinker:
         return plan
 
     def _plainer_items(self, plan: Plan) -> Plan:
-        """Options left out, mixes of one way, one job at a time."""
+        """Simplify items: remove options, use a single way, one job at a time."""
         for field, ways in _SIMPLER.items():
             for number in range(len(getattr(plan, field))):
                 for way in ways:
@@ -191,7 +191,8 @@ class Shrinker:
 
 
 def _complements(items: Sequence[_Item], pieces: int) -> Iterator[Sequence[_Item]]:
-    """`items` without one of so many parts; the last part first, as late items matter least."""
+    """Yield `items` without one of this many parts; without the last part first, because late items
+    matter least."""
     size = -(-len(items) // pieces)
     for start in reversed(range(0, len(items), size)):
         yield [*items[:start], *items[start + size :]]
@@ -230,7 +231,7 @@ def _fewer_copies(add: Add, nodes: int) -> Add:
 
 
 def _without(fault: Fault, node: int) -> Fault | None:
-    """The fault without this node; None if no node is left."""
+    """Return the fault without this node; None if no node is left."""
     nodes = tuple(each for each in fault.nodes if each != node)
     links = tuple(link for link in fault.links if node not in link)
     groups = tuple(group for each in fault.groups if (group := tuple(n for n in each if n != node)))
@@ -300,7 +301,8 @@ _SIMPLER: Final[dict[str, tuple[Callable[[Any], Iterator[Any]], ...]]] = {
     "consumers": (_one_way, _one_job_at_a_time, _even_work),
     "faults": (_one_node_less, _fewer_links, _rounder_hold),
 }
-"""By field of the plan: each yields simpler items, of which the first that still fails is taken."""
+"""By field of the plan: functions that yield simpler items; the first that still fails is
+accepted."""
 
 
 def _replaced(plan: Plan, field: str, number: int, item: Any) -> Plan:

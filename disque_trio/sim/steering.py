@@ -35,7 +35,7 @@ class LimitError(AssertionError):
 
 
 class Client:
-    """One connection to one node. Requests are answered in order."""
+    """One connection to one node. Requests get their replies in order."""
 
     def __init__(self, simulation: "Simulation", name: str, node: int) -> None:
         self._simulation = simulation
@@ -52,7 +52,7 @@ class Client:
     def addjob(
         self, queue: str, body: str | bytes, timeout_ms: int = 1000, **options: int | bool
     ) -> Pending:
-        """ADDJOB; options by their names in lower case, ASYNC as `is_async`."""
+        """Send ADDJOB; options have lower-case names, ASYNC is `is_async`."""
         words: list[Word] = ["ADDJOB", queue, body, timeout_ms]
         for name, value in options.items():
             if name == "is_async":
@@ -62,12 +62,12 @@ class Client:
         return self.ask(*words)
 
     def getjob(self, *queues: str, count: int = 1, timeout_ms: int = 0) -> Pending:
-        """GETJOB WITHCOUNTERS; without a time-out it does not wait at all."""
+        """Send GETJOB WITHCOUNTERS; without a timeout it does not wait."""
         wait: list[Word] = ["TIMEOUT", timeout_ms] if timeout_ms else ["NOHANG"]
         return self.ask("GETJOB", *wait, "COUNT", count, "WITHCOUNTERS", "FROM", *queues)
 
     def ackjob(self, *jobs: bytes) -> Pending:
-        """ACKJOB."""
+        """Send ACKJOB."""
         return self.ask("ACKJOB", *jobs)
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class Simulation(FaultControls):
         machine_factory: MachineFactory = Machine,
         vector_clocks: bool = True,
     ) -> None:
-        """From a plan, with its agents and faults, or from the other arguments."""
+        """Create a cluster from a plan, with its agents and faults, or from the other arguments."""
         self.plan = plan or Plan(
             scenario="by hand",
             seed=seed,
@@ -104,7 +104,7 @@ class Simulation(FaultControls):
             codec_every=1,
         )
         self.rows: list[Row] = []
-        """All rows, unless an observer takes them."""
+        """All rows, unless there is an observer."""
         self._run = run_on_heap(self.plan, observer or self.rows.append, machine_factory)
         self.world = self._run.world
         self.engine = self._run.engine
@@ -129,33 +129,33 @@ class Simulation(FaultControls):
         return self._run.recorder.digest()
 
     def names(self) -> list[str]:
-        """The nodes that run."""
+        """Return the names of the running nodes."""
         return [host.name for host in self.world.hosts.values() if host.machine is not None]
 
     def machine(self, node: Name) -> Machine:
-        """The machine of a node that runs."""
+        """Return the machine of a running node."""
         machine = self.world.hosts[number_of(node)].machine
         assert machine is not None, f"{node} does not run"
         return machine
 
     def state(self, node: Name) -> NodeState:
-        """The node's state."""
+        """Return the node's state."""
         return self.machine(node).state
 
     def check(self) -> None:
-        """Raise AssertionError if a node's state breaks an invariant."""
+        """Raise AssertionError if a node's state violates an invariant."""
         for name in self.names():
             check(self.state(name))
 
     # Clients.
 
     def client(self, node: Name) -> Client:
-        """One more client, called x1, x2 …"""
+        """Return a new client, named x1, x2 …"""
         self._last_client += 1
         return Client(self, f"x{self._last_client}", number_of(node))
 
     def request(self, node: Name, *words: Word) -> Pending:
-        """Send a request from a client that is kept for each node."""
+        """Send a request from a persistent client, one for each node."""
         number = number_of(node)
         if number not in self._clients:
             self._clients[number] = self.client(number)
@@ -164,11 +164,11 @@ class Simulation(FaultControls):
     # Time.
 
     def run(self, duration: Micros) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.engine.run(self.engine.now + duration)
 
     def run_until(self, condition: Callable[[], bool], limit: Micros = _LIMIT) -> None:
-        """Let time pass until the condition holds. Raises `LimitError` if that takes longer."""
+        """Advance the time until the condition holds. Raise `LimitError` if that takes longer."""
         end = self.engine.now + limit
         while not condition():
             if self.engine.next_time() > end:
@@ -178,13 +178,13 @@ class Simulation(FaultControls):
     # The end.
 
     def settle(self, limit: Micros = _LIMIT) -> None:
-        """Heal, and let time pass until all nodes have links to each other."""
+        """End all faults, and advance the time until all nodes have links to each other."""
         self.heal()
         self.run_until(lambda: self.world.is_formed(self._fault_actions.numbers()), limit)
 
     def drain(self, limit: Micros = 10 * _LIMIT) -> None:
-        """Settle, and have workers at every node ack all jobs, until all nodes are empty for a
-        while."""
+        """Settle, and let workers at every node acknowledge all jobs, until all nodes have been
+        empty for a while."""
         self.settle()
         end = self.engine.now + limit
         empty_since = None
@@ -200,9 +200,9 @@ class Simulation(FaultControls):
                 empty_since = self.engine.now
 
     def ending(self, plan: Plan) -> Iterator[Micros]:
-        """End as a planned run ends: everything heals, workers at every node ack all jobs until
-        none is left, and all nodes are looked at. The caller lets time pass until each moment.
-        `plan` has what was done by hand in it, for how long that may take follows from it."""
+        """End like a planned run: all faults end, workers at every node acknowledge all jobs until
+        none is left, and all nodes are inspected. The caller advances the time to each moment.
+        `plan` includes the operations by hand, because the bound follows from it."""
         self.heal()
         self._run.plan = plan
         drained: dict[str, None] = {}
@@ -211,7 +211,7 @@ class Simulation(FaultControls):
             self._drain_queues(drained)
 
     def _drain_queues(self, drained: dict[str, None]) -> None:
-        """Give every node a worker for each queue that any node has."""
+        """Give every node a worker for each queue of any node."""
         for name in self.names():
             for job in self.state(name).jobs.values():
                 queue = "" if job.queue is None else job.queue.decode()

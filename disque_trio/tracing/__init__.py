@@ -1,4 +1,4 @@
-"""What happened, as rows. The simulator and live nodes write the same ones.
+"""Traces: rows of events. The simulator and live nodes write the same rows.
 
-It imports the machine only. The simulator, the server and the pipeline import it.
+This package imports only the machine. The simulator, the server and the pipeline import it.
 """

@@ -1,6 +1,6 @@
-"""Bodies in rows: their text, or of one that is not text the CRC-32, as in the rows of nodes.
+"""Bodies in rows: their text, or, if they are no text, the CRC-32, as in the rows of nodes.
 
-A row is text, and so are the files that it goes to. A codec makes bodies of any bytes.
+A row is text, and so are the files that contain it. A codec may produce bodies of any bytes.
 """
 
 from typing import Final
@@ -10,7 +10,7 @@ _CHECKSUM: Final = "crc32="
 
 
 def shown(body: bytes) -> str:
-    """What a row says of it. Different bodies are shown differently."""
+    """Return the form of a body in a row. Different bodies have different forms."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -19,7 +19,7 @@ def shown(body: bytes) -> str:
 
 
 def checksum(shown: str) -> int:
-    """The CRC-32 of the body that a row shows so."""
+    """Return the CRC-32 of the body with this form in a row."""
     if shown.startswith(_CHECKSUM):
         return int(shown.removeprefix(_CHECKSUM))
     return crc32(shown.encode())

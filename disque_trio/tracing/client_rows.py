@@ -1,7 +1,7 @@
-"""Rows of client operations, made from the words of a request and from its reply.
+"""Rows of client operations, derived from the words of a request and from its reply.
 
-All engines and clients use these functions, so that the same checkers judge them all
-(docs/guarantees.md, "Terms"). Only commands about jobs make rows.
+All engines and clients use these functions, so the same checkers judge them all
+(docs/guarantees.md, "Terms"). Only commands about jobs have rows.
 """
 
 from hashlib import sha256
@@ -29,7 +29,7 @@ _VERBS: Final = {
     b"WAITJOB": "wait",
 }
 _OPTIONS: Final = {b"NACK": NACK, b"RELEASE": RELEASE}
-"""What may stand behind the jobs."""
+"""The options that may follow the job ids."""
 _OF_QUEUES: Final = (b"PURGE", b"REDRIVE")
 KINDS: Final = frozenset(
     {"add", "get", "purge", "purge-dead", "redrive", "enqueue-queue", *_VERBS.values()}
@@ -53,7 +53,7 @@ class Note:
 
 
 def invoked(words: list[bytes]) -> list[Note]:
-    """The client sends the request."""
+    """Return the notes for a sent request."""
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.invoke", queue=_text(words[1]), detail=_options(words))]
@@ -69,13 +69,13 @@ def invoked(words: list[bytes]) -> list[Note]:
 
 
 def _error(options: list[bytes]) -> str:
-    """The CRC-32 of the text of ERROR."""
+    """Return the CRC-32 of the text of ERROR."""
     at = options.index(b"ERROR") if b"ERROR" in options else len(options)
     return f" error={crc32(options[at + 1])}" if at + 1 < len(options) else ""
 
 
 def _result(options: list[bytes]) -> str:
-    """The CRC-32 of a result, and for how many milliseconds it is kept."""
+    """Return the CRC-32 of a result, and for how many milliseconds it is kept."""
     values = {word.upper(): value for word, value in zip(options[::2], options[1::2], strict=False)}
     if b"RESULT" not in values:
         return ""
@@ -88,11 +88,11 @@ def _with_result(options: list[bytes]) -> str:
 
 
 _OPTION_DETAILS: Final = {"nack": _error, "ack": _result, "wait": _with_result}
-"""What the options of a command say, for its row."""
+"""By verb: the function that describes the options of a command in its row."""
 
 
 def answered(words: list[bytes], reply: Reply) -> list[Note]:
-    """The client receives the reply."""
+    """Return the notes for a received reply."""
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [_added(_text(words[1]), reply)]
@@ -112,7 +112,7 @@ def answered(words: list[bytes], reply: Reply) -> list[Note]:
 
 
 def lost(words: list[bytes], cause: str) -> list[Note]:
-    """There will be no reply: `cause` is disconnect, timeout or quit."""
+    """Return the notes for a request without a reply: `cause` is disconnect, timeout or quit."""
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.unknown", queue=_text(words[1]), cause=cause)]
@@ -127,7 +127,7 @@ def lost(words: list[bytes], cause: str) -> list[Note]:
 
 
 def _named(words: list[bytes]) -> list[bytes]:
-    """The jobs that a command names, maybe with tokens."""
+    """Return the jobs that a command names, maybe with tokens."""
     command = words[0].upper()
     if command in _OPTIONS:
         options = [at for at, word in enumerate(words) if word.upper() in _OPTIONS[command]]
@@ -139,7 +139,7 @@ def _named(words: list[bytes]) -> list[bytes]:
 
 
 def _option(words: list[bytes]) -> str:
-    """``dead`` or ``delay`` if NACK or RELEASE says so, or nothing."""
+    """Return ``dead`` or ``delay`` if NACK or RELEASE has this option, otherwise an empty text."""
     command = words[0].upper()
     if command not in _OPTIONS:
         return ""
@@ -151,7 +151,7 @@ def _option(words: list[bytes]) -> str:
 
 
 def _is_of_queue(words: list[bytes]) -> bool:
-    """Is the command about a queue, or about jobs that may be many (REDRIVE)?"""
+    """Is the command about a queue, or about a number of jobs (REDRIVE)?"""
     command = words[0].upper()
     if command == b"ENQUEUE":
         return len(words) > 2 and words[1].upper() == b"QUEUE"
@@ -159,8 +159,8 @@ def _is_of_queue(words: list[bytes]) -> bool:
 
 
 def _of_queue(words: list[bytes], event: str, **rest: str) -> list[Note]:
-    """Of PURGE, REDRIVE and ENQUEUE QUEUE. REDRIVE may name jobs in place of a queue. Options are
-    named when it is sent."""
+    """Return the notes for PURGE, REDRIVE and ENQUEUE QUEUE. REDRIVE may name jobs in place of a
+    queue. The notes for a sent request include its options."""
     upper = [word.upper() for word in words]
     if event == "invoke" and b"BCAST" in upper[2:]:
         rest["cause"] = "bcast"
@@ -197,7 +197,7 @@ def _added(queue: str, reply: Reply) -> Note:
 
 
 def is_doubtful(error: bytes) -> bool:
-    """May there be a job although ADDJOB was answered by this error?"""
+    """May a job exist although the reply to ADDJOB was this error?"""
     return error.startswith(_DOUBTFUL) and not error.startswith(_NO_COPY_SENT)
 
 
@@ -219,8 +219,8 @@ def _delivered(job: list[Reply], tied: str) -> Note:
 
 
 def _options(words: list[bytes]) -> str:
-    """``timeout=100 replicate=3 … body=…``; the body last, for it may be anything. Of a text the
-    CRC-32, as in the rows of nodes."""
+    """Return ``timeout=100 replicate=3 … body=…``; the body is last, because it may contain
+    anything. A text is replaced by its CRC-32, as in the rows of nodes."""
     shown = [f"timeout={_text(words[3])}"]
     rest = iter(words[4:])
     for word in rest:
@@ -236,7 +236,7 @@ def _options(words: list[bytes]) -> str:
 
 
 def error_code(reply: Failure) -> str:
-    """The first word of an error, such as ``OOM``."""
+    """Return the first word of an error, such as ``OOM``."""
     return _text(reply.text.partition(b" ")[0])
 
 

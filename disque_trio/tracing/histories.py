@@ -1,7 +1,7 @@
-"""Histories: what clients asked and were answered, one JSON object a line (docs/histories.md).
+"""Histories: requests of clients and their replies, one JSON object per line (docs/histories.md).
 
-The recorder of the client library and the simulator write the same lines. A call has a line when it
-is sent and another one when it ends, so the calls of a client that was killed are known, too.
+The recorder of the client library and the simulator write the same lines. A call has one line when
+it is sent and another one when it ends, so the calls of a killed client are included.
 """
 
 import json
@@ -15,29 +15,31 @@ RECORDED: Final = frozenset(
     b"ADDJOB GETJOB BEGIN ACKJOB FASTACK WORKING NACK RELEASE ENQUEUE DEQUEUE DELJOB CANCEL PURGE "
     b"REDRIVE PAUSE WAITJOB".split()
 )
-"""The commands that histories have: those that change jobs, deliver them, or wait for their end."""
+"""The commands in histories: those that change jobs, deliver them, or wait for their end."""
 LONGEST_BODY: Final = 64
-"""Of longer bodies a history has the digest."""
+"""Longer bodies are replaced by their digests."""
 _BODIES: Final = {b"ADDJOB": 2, b"ACKJOB": 3}
-"""Where requests have a body: that of a job, or a result, behind ``ACKJOB id RESULT``."""
+"""By command: the index of the body in the request: that of a job, or a result after ``ACKJOB id
+RESULT``."""
 DIGEST: Final = "sha256:"
-"""The digest of a body begins so; the SHA-256 in hexadecimal digits follows."""
+"""The prefix of the digest of a body; the SHA-256 in hexadecimal digits follows."""
 
 
 def is_recorded(words: Sequence[bytes]) -> bool:
-    """Is a request with these words part of a history?"""
+    """Does a request with these words belong to a history?"""
     return bool(words) and words[0].upper() in RECORDED
 
 
 def header_line(*, has_all_faults: bool) -> bytes:
-    """The first line of a file, which may be left out."""
+    """Return the first line of a file, which is optional."""
     return _line({"history": 1, "faults": "known" if has_all_faults else "unknown"})
 
 
 def fault_line(
     fault: str, at: float, until: float | None, *, node: str = "", memory: str = "kept"
 ) -> bytes:
-    """A fault that is known. `until` is None if it lasts to the end; `memory` is kept or lost."""
+    """Return the line of a known fault. `until` is None if it lasts to the end; `memory` is kept or
+    lost."""
     facts: dict[str, Any] = {"fault": fault, "at": round(at, 6)}
     facts |= {} if until is None else {"until": round(until, 6)}
     facts |= {"node": node} if node else {}
@@ -45,17 +47,17 @@ def fault_line(
 
 
 def begin_line(client: str, number: int, at: float, node: str, words: Sequence[bytes]) -> bytes:
-    """A client sends a request; `number` is that of the call. Times are in seconds."""
+    """Return the line of a sent request; `number` is that of the call. Times are in seconds."""
     return _call(client, number, at, {"node": node, "request": _request(words)})
 
 
 def reply_line(client: str, number: int, at: float, reply: Reply) -> bytes:
-    """The node has answered."""
+    """Return the line of a reply."""
     return _call(client, number, at, _answer(reply))
 
 
 def lost_line(client: str, number: int, at: float, reason: str) -> bytes:
-    """There will be no reply: what the node did is unknown."""
+    """Return the line of a call without a reply: what the node did is unknown."""
     return _call(client, number, at, {"lost": reason})
 
 
@@ -64,7 +66,7 @@ def _call(client: str, number: int, at: float, facts: dict[str, Any]) -> bytes:
 
 
 def body_of(body: bytes) -> bytes:
-    """A body as histories have it."""
+    """Return a body as in histories."""
     if len(body) <= LONGEST_BODY:
         return body
     return f"{DIGEST}{sha256(body).hexdigest()}".encode()
@@ -75,7 +77,7 @@ def _line(facts: dict[str, Any]) -> bytes:
 
 
 def _text(word: bytes) -> str:
-    """UTF-8; each other byte becomes a surrogate, which JSON writes as an escape."""
+    """Decode UTF-8; each other byte becomes a surrogate, which JSON writes as an escape."""
     return word.decode("utf-8", "surrogateescape")
 
 
@@ -95,12 +97,12 @@ def _answer(reply: Reply) -> dict[str, Any]:
 
 
 def _job(reply: list[Reply]) -> list[Any]:
-    """A delivered job: its queue, id and body, then names and values."""
+    """Return a delivered job: its queue, id and body, then names and values."""
     return [_short(each) if at == 2 else _plain(each) for at, each in enumerate(reply)]
 
 
 def _short(reply: Reply) -> Any:
-    """A body or a result."""
+    """Return a body or a result."""
     return _plain(body_of(reply) if isinstance(reply, bytes) else reply)
 
 

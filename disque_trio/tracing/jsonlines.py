@@ -25,18 +25,18 @@ _TYPES: Final[dict[str, type]] = {
 
 
 class NewerRow(Row):
-    """A row of a later version. `attrs` cannot add to `Row` where that is compiled."""
+    """A row of a later version. `attrs` cannot add a field to `Row` where that is compiled."""
 
     __slots__ = ("more",)
 
     def __init__(self, more: dict[str, Any], **known: Any) -> None:
         super().__init__(**known)
         self.more = more
-        """Its fields that are not known here."""
+        """Its unknown fields."""
 
 
 class RowError(ValueError):
-    """A line is not a row: which line, and why."""
+    """A line is not a row; the text has the number of the line and the reason."""
 
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(f"line {number}: {reason}")
@@ -44,7 +44,7 @@ class RowError(ValueError):
 
 
 def line_of(row: Row) -> bytes:
-    """The row as a line, with its end."""
+    """Return the row as a line, with its end."""
     facts: dict[str, object] = {"time": row.time, "kind": row.kind}
     for name, default in _DEFAULTS.items():
         value = getattr(row, name)
@@ -56,7 +56,7 @@ def line_of(row: Row) -> bytes:
 
 
 def rows_of(lines: Iterable[bytes]) -> Iterator[Row]:
-    """The rows of a file's lines. Raises `RowError`."""
+    """Yield the rows in the lines of a file. Raise `RowError`."""
     for number, line in enumerate(lines, 1):
         if line.endswith(b"\n"):
             yield _row_of(line, number)

@@ -1,14 +1,14 @@
 """A machine that traces its inputs and outputs (docs/engines.md, "Traces of live nodes").
 
-It is the plain machine with a recorder around it; a node without `trace-file` has the plain one and
-no cost. `take` writes the rows of a batch before any of its output leaves the node, so everything
-that others have seen of a node that died is in its trace.
+It is the plain machine with a recorder around it; a node without `trace-file` uses the plain one,
+at no cost. `take` writes the rows of a batch before any of its output leaves the node, so the trace
+of a dead node includes everything that other nodes and clients observed.
 
-A node cannot see what its clients see, so rows have its own view: ``ok`` when it replies, whether
-or not the reply arrives, and only ``serve`` for a job that it delivers. Clients are named by their
+A node cannot observe its clients, so rows have its own view: ``ok`` when it replies, whether or not
+the reply arrives, and only ``serve`` for a job that it delivers. Clients are identified by their
 addresses, nodes by the beginnings of their ids. Heartbeat messages are left out, and a long body is
 replaced by its digest. With `trace-file-sample` rows about other jobs are left out, and messages
-about several jobs are cut down to those that are chosen.
+about several jobs are reduced to the sampled ones.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ class _Request:
     words: list[bytes]
     ref: int
     is_left_out: bool = False
-    """It adds a job that is not chosen."""
+    """The request adds a job that is not sampled."""
 
 
 class TracedMachine(Machine):
@@ -73,14 +73,14 @@ class TracedMachine(Machine):
         self._now = now
         self._rows: list[Row] = []
         self._requests: dict[ClientId, deque[_Request | None]] = {}
-        """Requests of each client without a reply so far, in order; None for one without rows."""
+        """By client: requests without a reply so far, in order; None for one without rows."""
         self._last_ref = 0
         self._messages_seen = self._replies_seen = self._dials_seen = 0
         self._dialled: dict[LinkId, Peer] = {}
         """The peers of dialled links, kept until everything sent on a link has its row."""
 
     def trace(self, sink: Sink, cause: str) -> None:
-        """Begin. `cause` is fresh for a new node, empty for one that knows its cluster."""
+        """Start the trace. `cause` is fresh for a new node, and empty for one with a node table."""
         self._sink = sink
         self._rows.clear()
         self._add("start", cause=cause)
@@ -94,7 +94,7 @@ class TracedMachine(Machine):
         now: Now,  # noqa: ARG002
         clock: Callable[[], int],  # noqa: ARG002
     ) -> int:
-        """Take none, so that each request goes through `request`."""
+        """Execute none, so that each request goes through `request`."""
         return 0
 
     def request(self, client: Client, args: list[bytes], now: Now) -> Command | None:
@@ -126,8 +126,9 @@ class TracedMachine(Machine):
         return row
 
     def _leave_out(self, client: Client, at: int) -> None:
-        """The row of an ADDJOB does not name the job. What has happened since it was written does,
-        except with UNIQUE: then the row stays, as that of an ADDJOB without an outcome."""
+        """Remove the row of an ADDJOB of a job that is not sampled. The row does not name the job,
+        but the events since then do, except with UNIQUE: then the row stays, as for an ADDJOB
+        without an outcome."""
         if self._sample == 1 or self._rows[at:] == [] or self._rows[at].kind != "add.invoke":
             return
         for event in self.state.trace or ():
@@ -140,7 +141,7 @@ class TracedMachine(Machine):
                 return
 
     def _expect(self, client: Client) -> None:
-        """An ADDJOB of a client with replies off has no reply, neither now nor later."""
+        """Expect no reply to an ADDJOB of a client with replies off."""
         waiting = self._requests.get(client.id)
         if waiting and client.pending_adds and client.pending_adds[-1].is_silent:
             waiting.pop()
@@ -185,7 +186,7 @@ class TracedMachine(Machine):
         return super().take()
 
     def _collect(self) -> None:
-        """Rows of what the input has caused: events, messages, replies."""
+        """Add the rows of the effects of the input: events, messages, replies."""
         out, events = self.state.out, self.state.trace
         if events:
             for event in events:
@@ -212,17 +213,18 @@ class TracedMachine(Machine):
             self._dialled[link] = found.peer
 
     def _peer_at(self, link: LinkId) -> str:
-        """The peer at the other end of the link, or until this batch."""
+        """Return the peer at the other end of the link; the link may have ended in this batch."""
         peer = self._dialled.get(link)
         return short_name(peer.id) if peer is not None else ""
 
     # Requests.
 
     def _ask(self, client: Client, args: list[bytes]) -> None:
-        """Note a request; not of monitors, whose replies include other clients' requests."""
+        """Record a request, unless the client is a monitor, whose replies include other clients'
+        requests."""
         waiting = self._requests.setdefault(client.id, deque())
         if client.blocked is Blocked.NO:
-            # These were never answered: the client has turned replies off.
+            # These got no reply: the client has turned replies off.
             waiting.clear()
         row = self._commands.get(args[0]) or self._commands.get(args[0].lower())
         if row is None or row.name == "getjob" or client.is_monitor:
@@ -292,7 +294,7 @@ class TracedMachine(Machine):
 
 
 def _words(row: Command, args: list[bytes]) -> list[bytes]:
-    """The request, with the command's original name and without secrets."""
+    """Return the request, with the command's original name and without secrets."""
     words = [row.name.upper().encode(), *redacted(row.name, args)[1:]]
     if row.name == "addjob" and len(words) > 2:
         words[2] = _shown(words[2])

@@ -1,7 +1,7 @@
-"""The trace file of a live node. Trouble with it ends the trace, not the node.
+"""The trace file of a live node. A write error ends the trace, not the node.
 
-A file that is full is rotated (`rotation`). Each file has rows of one `trace-file-sample`, of which
-its first line tells (`sampling`).
+A full file is rotated (`rotation`). Each file has rows of one `trace-file-sample`, which its first
+line contains (`sampling`).
 """
 
 import os
@@ -17,28 +17,28 @@ from disque_trio.tracing.sampling import heading, sample_of
 _BLOCK: Final = 1 << 16
 _HOUR: Final[Millis] = 3_600_000
 JOB_BYTES: Final = 2 << 10
-"""What a job takes of a whole trace at a single node, as measured; with copies it is more."""
+"""The size of a job in a whole trace at a single node, as measured; with replicas it is larger."""
 MUCH: Final = 1 << 30
-"""Bytes. With more than this in an hour there is a warning."""
+"""A warning is logged if the trace grows by more bytes than this in an hour."""
 
 
 class TraceFileError(Exception):
-    """The file cannot be written to."""
+    """The file cannot be written."""
 
 
 class Warn(Protocol):
-    """Tells the operator."""
+    """Logs a warning for the operator."""
 
     def __call__(self, event: str, **facts: object) -> None:
-        """Something has happened; the facts are strings and numbers."""
+        """Log an event; the facts are strings and numbers."""
 
 
 class TraceFile:
-    """Appends rows a batch at a time: one write into the page cache, without a sync.
+    """Appends rows one batch at a time: one write into the page cache, without a sync.
 
-    If a write fails nothing more is written, since a history with a gap proves nothing. If the file
-    cannot be rotated it grows on, so that no row is lost. Raises `TraceFileError` if the file
-    cannot be opened.
+    After a failed write nothing more is written, because a history with a gap proves nothing. If
+    the file cannot be rotated, it continues to grow, so that no row is lost. Raises
+    `TraceFileError` if the file cannot be opened.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class TraceFile:
         self._warn = warn
         self._sample = sample
         self._max_bytes = max_bytes
-        """0 is no bound."""
+        """0 is unlimited."""
         self._keep = keep
         self._hour: Millis = 0
-        """When it began."""
+        """When the present hour began."""
         self._grown = 0
-        """Bytes in this hour."""
+        """The number of bytes written in this hour."""
         self._is_stuck = False
-        """The last rotation has failed."""
+        """The last rotation failed."""
         try:
             self._file: int | None = self._open_for_sample()
         except (OSError, ValueError) as error:
@@ -63,7 +63,7 @@ class TraceFile:
             raise TraceFileError(f"cannot write the trace file '{path}': {reason}") from None
 
     def write(self, rows: list[Row]) -> None:
-        """Add the rows to the file."""
+        """Append the rows to the file."""
         data = b"".join([line_of(row) for row in rows])
         if self._file is not None and self._max_bytes and self._size + len(data) > self._max_bytes:
             self._rotate(self._file)
@@ -75,7 +75,7 @@ class TraceFile:
         self._watch(len(data), rows[-1].mono)
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         if self._file is not None:
             file, self._file = self._file, None
             os.close(file)
@@ -107,7 +107,7 @@ class TraceFile:
     # Opening and rotating.
 
     def _open_for_sample(self) -> int:
-        """The file that there is, unless its rows are of another sample."""
+        """Open the existing file, or a new one if its rows are of another sample."""
         file = _open(self._path)
         size = _size_of(file)
         if size and _sample_in(file) != self._sample:
@@ -137,14 +137,15 @@ class TraceFile:
             self._complain(error)
 
     def _complain(self, error: OSError) -> None:
-        """Once, however often it is tried."""
+        """Log a warning once for all failed attempts."""
         if not self._is_stuck:
             self._is_stuck = True
             self._warn("the trace file cannot be rotated and grows on", error=str(error))
 
 
 def _successor(path: str) -> int:
-    """A new file in place of this one, which is rotated, or stays as it was. Raises OSError."""
+    """Rotate this file and return a new one; if that fails, this file keeps its name. Raise
+    OSError."""
     name = rotation.rotate(path)
     try:
         return _open(path)
@@ -154,7 +155,7 @@ def _successor(path: str) -> int:
 
 
 def _open(path: str) -> int:
-    """The file, readable by its owner only, since it has jobs in it."""
+    """Open the file, readable only by its owner, because it contains jobs."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         if stat.S_ISREG(os.fstat(file).st_mode):
@@ -182,7 +183,7 @@ def _size_of(file: int) -> int:
 
 
 def _sample_in(file: int) -> int:
-    """The sample that the first line of a file tells of. Raises ValueError."""
+    """Return the sample in the first line of a file. Raise ValueError."""
     line = os.pread(file, _BLOCK, 0).partition(b"\n")[0] + b"\n"
     try:
         first = next(rows_of([line]))

@@ -1,7 +1,7 @@
-"""What simulated clients ask nodes about their jobs and queues, and what they are told, as rows.
+"""Queries of simulated clients about jobs and queues, and their replies, as rows.
 
-Rows of queries are written by simulated clients alone: a live node is asked by monitors all day.
-`checkers.queries` compares the replies with what the other rows tell of the node.
+Only simulated clients write rows of queries: monitors query a live node all the time.
+`checkers.queries` compares the replies with the other rows of the node.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,19 +13,19 @@ from disque_trio.tracing.client_rows import Note
 
 _ABOUT_A_QUEUE: Final = ("qlen", "qpeek", "qstat")
 _WITHOUT_JOBS: Final = (["server"], ["stats"])
-"""Sections of INFO without figures of jobs."""
+"""Sections of INFO without figures about jobs."""
 _SHORT: Final = 8
-"""So much of a node's id stands in a row."""
+"""The number of characters of a node's id in a row."""
 
 
 def invoked(words: list[bytes]) -> list[Note]:
-    """The client asks."""
+    """Return the note for a sent query."""
     note = _note("query.invoke", words)
     return [] if note is None else [note]
 
 
 def answered(words: list[bytes], reply: Reply) -> list[Note]:
-    """The client has the reply."""
+    """Return the note for a received reply."""
     refused = isinstance(reply, Failure)
     note = _note("query.refused" if refused else "query.ok", words)
     if note is None:
@@ -37,7 +37,7 @@ def answered(words: list[bytes], reply: Reply) -> list[Note]:
 
 
 def lost(words: list[bytes], cause: str) -> list[Note]:
-    """There will be no reply: `cause` is disconnect, timeout or quit."""
+    """Return the note for a query without a reply: `cause` is disconnect, timeout or quit."""
     note = _note("query.unknown", words)
     if note is None:
         return []
@@ -46,12 +46,12 @@ def lost(words: list[bytes], cause: str) -> list[Note]:
 
 
 def _note(kind: str, words: list[bytes]) -> Note | None:
-    """The command is the cause; what it names besides a job or a queue is the detail."""
+    """Return a note: the cause is the command; the detail has all words except a job or a queue."""
     command = words[0].decode("latin-1").lower()
     rest = [_text(word) for word in words[1:]]
     if command not in _SHORT_REPLIES or (command == "info" and rest in _WITHOUT_JOBS):
         return None
-    if command == "show" and len(rest) > 1:  # SHOW KEY: what the whole cluster knows
+    if command == "show" and len(rest) > 1:  # SHOW KEY returns facts of the whole cluster
         return None
     note = Note(kind, cause=command)
     if command in _ABOUT_A_QUEUE and rest:
@@ -62,7 +62,7 @@ def _note(kind: str, words: list[bytes]) -> Note | None:
     return note
 
 
-# Replies, in short.
+# Short forms of replies.
 
 
 def _number(reply: Reply) -> str:
@@ -87,7 +87,7 @@ def _page(reply: Reply) -> str:
 
 
 def _name(item: Reply) -> str:
-    """The id or name; with REPLY all an item is what SHOW tells."""
+    """Return the id or name; with REPLY all, an item has the fields of SHOW."""
     return _text(_facts(item)["id"] if isinstance(item, list) else item)
 
 
@@ -107,8 +107,8 @@ def _queue(reply: Reply) -> str:
 
 
 def _job(reply: Reply) -> str:
-    """SHOW: the state, the options in milliseconds, the CRC-32 of the body and the last error, and
-    who holds it."""
+    """SHOW: the state, the options in milliseconds, the CRC-32 of the body and of the last error,
+    and the holders."""
     facts = _facts(reply)
     if not facts:
         return ""
@@ -129,7 +129,7 @@ def _job(reply: Reply) -> str:
 
 
 def _facts(reply: Reply) -> dict[str, Reply]:
-    """Names and values of a flat list; nothing if there is none."""
+    """Return names and values of a flat list; empty if it is no list."""
     if not isinstance(reply, list):
         return {}
     each: Iterator[Reply] = iter(reply)
@@ -146,7 +146,7 @@ def _milliseconds(seconds: Reply) -> int:
 
 
 def _figures(reply: Reply) -> str:
-    """INFO: how many jobs and queues there are."""
+    """INFO: the numbers of jobs and queues."""
     lines = [line.partition(":") for line in _text(reply).splitlines()]
     wanted = ("registered_jobs", "registered_queues")
     return " ".join(f"{name}={value}" for name, _, value in lines if name in wanted)

@@ -1,6 +1,6 @@
 """Names of a rotated trace: ``trace.jsonl.1``, ``trace.jsonl.2`` and so on, the newest last.
 
-A file is renamed once and keeps that name, so that one that is being ingested stays where it is.
+A file is renamed once and keeps its new name, so a file does not move while it is being ingested.
 """
 
 import errno
@@ -9,12 +9,12 @@ import re
 from typing import Final
 
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,6}")
-"""Up to seven digits: those of a date, such as other programs append, have eight."""
+"""Up to seven digits: dates, which other programs append, have eight."""
 _MOST: Final = 9_999_999
 
 
 def rotate(path: str) -> str:
-    """Give the file its number. Its new name. Raises OSError."""
+    """Rename the file to its number. Return its new name. Raise OSError."""
     number = max(_numbers(path), default=0) + 1
     if number > _MOST:
         raise OSError(errno.EEXIST, f"there is a file with the highest number, {path}.{_MOST}")
@@ -24,7 +24,7 @@ def rotate(path: str) -> str:
 
 
 def remove_old(path: str, keep: int) -> None:
-    """Of the rotated files keep the newest so many. Raises OSError."""
+    """Keep the newest `keep` rotated files. Raise OSError."""
     for number in sorted(_numbers(path))[:-keep]:
         os.unlink(f"{path}.{number}")
 

@@ -3,8 +3,8 @@
 One row is one event. Checkers, pictures, shrinking and the data pipeline all read rows and nothing
 else, so a history of a real cluster can be judged like a simulated one. `details` parses `detail`.
 
-Kinds, by who writes them. Times are microseconds since the run began (true time); the warm-up, in
-which the cluster is formed, comes before and has negative times.
+Kinds, by writer. Times are microseconds since the run began (true time); the warm-up, in which the
+cluster is formed, comes before and has negative times.
 
 Clients (`node` is the node asked, `client` the client's name, `ref` numbers the operation):
 
@@ -37,28 +37,27 @@ Clients (`node` is the node asked, `client` the client's name, `ref` numbers the
 Nodes (from `statemachine.trace`): ``hold``, ``drop``, ``queue``, ``unqueue``, ``serve``, ``give``,
 ``acked``, ``dead``, ``redrive``, ``postpone``, ``untie``, each with the `cause` that
 `statemachine.events` lists; the `detail` of ``hold`` is what the record says of the job
-(`statemachine.trace.hold`). ``error``: the machine
-raised, which ends the run. ``invariant``: the node's state is inconsistent, `detail` says why.
-``nodes``: which nodes it knows (`inspection`). ``unmet``: the node has a job queued while a client
-waits for it at `peer`, `detail` is ``since=`` when; ``pairs``: `detail` is how many of these there
-were, for a moment at least; ``demand``: a client that waits at the node, or at any if none is
-named, could get a job of the queue, which has limits in the plan, ``since=`` when without a break
-(`meetings`).
+(`statemachine.trace.hold`). ``error``: the machine raised, which ends the run. ``invariant``: the
+node's state is inconsistent, `detail` says why. ``nodes``: its node table (`inspection`).
+``unmet``: the node has a job queued while a client waits for it at `peer`, `detail` is ``since=`` a
+time; ``pairs``: `detail` is the number of such pairs, however short; ``demand``: a client that
+waits at the node, or at any if none is named, could receive a job of the queue, which has limits in
+the plan, ``since=`` a time, without interruption (`meetings`).
 
 Messages: ``send``, ``recv``, ``lost``: `peer` is the other node, `ref` numbers the message, `cause`
-is its type's name in lower case, `detail` what it says (`wording`). A message about several jobs
-has an empty `job`; ``jobs=`` in `detail` lists them. ``lost`` is said of the sender, when it turns
-out; `detail` is why: dropped (by a rule or a hostile link), cut, broken (with its connection),
-crash, closed (the receiver has ended the connection), never linked. What is on its way when the run
-ends has neither ``recv`` nor ``lost``.
+is its type's name in lower case, `detail` its content (`wording`). A message about several jobs has
+an empty `job`; ``jobs=`` in `detail` lists them. ``lost`` is a row of the sender, at the time of
+the loss; `detail` is the reason: dropped (by a rule or a hostile link), cut, broken (with its
+connection), crash, closed (the receiver has ended the connection), never linked. A message in
+transit at the end of the run has neither ``recv`` nor ``lost``.
 
-Faults: the rows that `sim.scenarios.fault_kinds` names, of links from `node` to `peer`. The
-`detail` of a level (milliseconds, bytes, yes, a queue and its mode) ends it if its last word is 0,
-no or none. ``crash`` (`cause` kill, power, shutdown or stop, `detail` queues if its journal has the
-mark of a stop), ``start`` (`cause` fresh, empty, loaded; fresh, under another id, also after
-``wipe``), ``forget`` (`node` forgets `peer`), ``meet`` (it meets it again), ``chaos.end``,
-``heal.end`` (at once; `detail` lists the healed nodes, the core), ``rejoin`` (all of these have
-links to each other again), ``end``.
+Faults: the rows in `sim.scenarios.fault_kinds`, for links from `node` to `peer`. The `detail` of a
+level (milliseconds, bytes, yes, a queue and its mode) ends it if its last word is 0, no or none.
+``crash`` (`cause` kill, power, shutdown or stop, `detail` queues if its journal has the mark of a
+stop), ``start`` (`cause` fresh, empty, loaded; fresh, under another id, also after ``wipe``),
+``forget`` (`node` forgets `peer`), ``meet`` (it meets it again), ``chaos.end``, ``heal.end`` (at
+once; `detail` lists the healed nodes, the core), ``rejoin`` (all of these have links to each other
+again), ``end``.
 
 Apps (`client` is the process, w1, p1 …; `ref` the number of the job in the plan, `job` its id):
 ``app.start``, ``app.kill``, ``app.stop`` (the order), ``app.ended`` (by itself; `cause` is how),
@@ -81,7 +80,7 @@ import attrs
 
 @attrs.define
 class Row:
-    """One event. Fields without a meaning for it are empty strings or zeros."""
+    """One event. Fields without a meaning for it are empty or 0."""
 
     time: int
     """True time, microseconds since the run began; negative in the warm-up."""
@@ -95,11 +94,12 @@ class Row:
     cause: str = ""
     detail: str = ""
     ref: int = 0
-    """The same number in an operation's invocation and outcome, in a send and its recv."""
+    """A number that connects an operation's invocation and outcome, or a send and its recv."""
     mono: int = 0
     """The node's monotonic clock, milliseconds."""
     wall: int = 0
     """The node's wall clock, Unix milliseconds."""
     clock: tuple[int, ...] = ()
     """Vector clock: the nodes by number, the operator, the clients by appearance, nodes that join
-    later. Rows from before such a node have a shorter one; what is missing is 0. () if not kept."""
+    later. Rows from before such a node have a shorter one; missing components are 0. Empty if
+    clocks are not kept."""

@@ -1,9 +1,10 @@
-"""Traces of some jobs only (`trace-file-sample`): which rows they have, and how they say so.
+"""Traces of a sample of jobs (`trace-file-sample`): which rows they contain, and how a file
+declares its sample.
 
-Jobs are chosen by their ids, the same at all nodes (`statemachine.jobtraces`), and of a chosen job
-no row is missing. Rows about no job are all there, but for messages about clients that wait, of
-which an idle cluster sends many. The first line of each file of a sample is a row
-of kind ``sample``.
+Jobs are sampled by their ids, the same at all nodes (`statemachine.jobtraces`), and no row of a
+sampled job is missing. All rows about no job are included, except messages about waiting clients,
+of which an idle cluster sends many. The first line of each file of a sample is a row of kind
+``sample``.
 """
 
 import re
@@ -29,13 +30,14 @@ _DETAIL: Final = re.compile(r"one-in=([1-9][0-9]{0,6})")
 
 
 def heading(first: Row, sample: int) -> Row:
-    """The first row of a file of a sample whose next row is `first`."""
+    """Return the first row of a file of a sample whose next row is `first`."""
     return attrs.evolve(first, kind=SAMPLE_KIND, job="", queue="", client="", peer="", cause="",
                         detail=f"one-in={sample}", ref=0)  # fmt: skip
 
 
 def sample_of(kind: str, detail: str) -> int:
-    """One job of so many is in a file that begins with this row; 1 is all. Raises ValueError."""
+    """Return the sample of a file with this first row: one job in this many, or 1 for all jobs.
+    Raise ValueError."""
     if kind != SAMPLE_KIND:
         return 1
     found = _DETAIL.fullmatch(detail)
@@ -50,12 +52,12 @@ def is_about_chosen(job: str, sample: int) -> bool:
 
 
 def of_chosen(rows: Iterable[Row], sample: int) -> Iterator[Row]:
-    """The rows of this sample."""
+    """Yield the rows in this sample."""
     return (row for row in rows if is_about_chosen(row.job, sample))
 
 
 def messages_about_chosen(message: Message, sample: int) -> Iterator[Message]:
-    """Each message that it stands for, without the jobs that are not in the sample."""
+    """Yield each single message in `message`, without the jobs that are not in the sample."""
     for single in singles(message):
         if sample > 1 and isinstance(single, _ABOUT_WAITING):
             continue

@@ -7,25 +7,26 @@ from disque_trio.tracing.rows import Row
 
 @attrs.frozen
 class TraceReply:
-    """The rows that one node has kept of a job, in order."""
+    """The rows of a job that one node has kept, in order."""
 
     rows: list[Row]
     why: str
-    """Why it is traced: sampled, queue, asked or trouble."""
+    """The reason of the trace: sampled, queue, asked or trouble."""
     is_on: bool
-    """Does the trace go on?"""
+    """Does the trace continue?"""
     is_here: bool
-    """Has the node the job now?"""
+    """Does the node have the job now?"""
     omitted: int
-    """Rows that were left out after the first hundred."""
+    """The number of rows omitted after the first hundred."""
     last: int
     """The number of the last row; the next AFTER."""
 
 
 def parse_trace_reply(reply: object, node: str) -> TraceReply | None:
-    """Of a reply to TRACE GET, as RESP 2 or 3 has it; None if the node has no trace of the job.
+    """Return the rows in a reply to TRACE GET, of RESP 2 or 3; None if the node has no trace of the
+    job.
 
-    `node` names the node in the rows. Raises TypeError, ValueError or KeyError for what is no such
+    `node` is the node's name in the rows. Raise TypeError, ValueError or KeyError for any other
     reply.
     """
     if reply is None:

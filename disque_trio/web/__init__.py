@@ -1,3 +1,2 @@
-"""HTTP of a node: health, metrics and who may see them. `door` speaks the protocol, `site` answers,
-`guard` decides who is answered.
-"""
+"""The web port of a node: console, HTTP API, health and metrics. `http_server` handles the
+protocol, `site` answers requests, and `auth` checks who may send them."""

@@ -1,8 +1,8 @@
-"""The audit log: who has run which operation, from where, and what came of it.
+"""The audit log: who has run which operation, from which address, and its outcome.
 
-Each operation is a line of the node's log and one of the last `KEPT` here. With `web-audit-file` it
-is also a line of JSON in that file, from which a new process reads them again. A thread writes it,
-so that a disk that hangs holds nobody up.
+Each operation is written to the node's log and kept here among the last `KEPT` entries. With
+`web-audit-file` it is also a line of JSON in that file, from which a new process reads the entries.
+A thread writes the file, so that a blocked disk blocks no request.
 """
 
 import json
@@ -22,11 +22,12 @@ from disque_trio.web.roles import User
 from disque_trio.worker.operating.plans import Outcome, Plan
 
 KEPT: Final = 1000
-"""Entries that can be read."""
+"""The maximum number of entries that can be read."""
 MOST: Final = 4 << 20
-"""Bytes of the file; then it is renamed to `FILE.1`, in place of the one before."""
+"""The maximum size of the file. After it, the file is renamed to `FILE.1` and replaces the previous
+one."""
 _OUTCOME: Final = 1000
-"""Letters of an outcome: workers tell their stacks."""
+"""The maximum length of an outcome, which may contain stacks of workers."""
 _UNWRITTEN: Final = 10_000
 FIELDS: Final = (
     "at_ms", "user", "role", "address", "by", "operation", "target", "outcome", "is_ok",
@@ -35,16 +36,16 @@ FIELDS: Final = (
 
 @attrs.define(eq=False)
 class Audit:
-    """That of one web port. `run` must run for the file to be written."""
+    """The audit log of one web port. The file is written while `run` runs."""
 
     config: Callable[[], Config]
     log: Callable[[str, Json], None]
-    """Logs an event with facts."""
+    """Logs an event with its fields."""
     warn: Callable[[str], None]
     clock: Callable[[], float] = time.time
-    """Unix seconds."""
+    """Returns Unix seconds."""
     entries: deque[Json] = attrs.field(factory=lambda: deque(maxlen=KEPT))
-    """The latest last. `number` counts them."""
+    """The latest is last. `number` is the number of the entry."""
     _count: int = 0
     _unwritten: deque[str] = attrs.field(factory=lambda: deque(maxlen=_UNWRITTEN))
     _wake: trio.Event = attrs.Factory(trio.Event)
@@ -54,7 +55,7 @@ class Audit:
         self, user: User, address: str, by: str, operation: str, plan: Plan, outcome: Outcome,
         *, is_stopped: bool,
     ) -> None:  # fmt: skip
-        """An operation that has ended, or was stopped. `by` is `console` or `http`."""
+        """Add an operation that has ended or was stopped. `by` is `console` or `http`."""
         text = "; ".join([*outcome.says, *outcome.failed, *outcome.unasked]) or "nothing"
         facts: Json = {
             "user": user.name,
@@ -83,7 +84,7 @@ class Audit:
         return Path(name) if name else None
 
     async def run(self) -> None:
-        """Read the file, and write what is noted, until it is cancelled."""
+        """Read the file, and write new entries to it, until cancelled."""
         if self._path is not None:
             late = list(self.entries)
             self.entries.clear()
@@ -108,17 +109,17 @@ class Audit:
             if not self._has_failed:
                 self.warn(f"the audit log cannot be written: {path}: {error.strerror}")
             self._has_failed = True
-            self._unwritten.extendleft(reversed(lines))  # tried again with the next one
+            self._unwritten.extendleft(reversed(lines))  # the next write tries them again
 
     async def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining entries."""
         with trio.move_on_after(1.0, shield=True):
             await self._write()
 
     def find(
         self, before: int | None, limit: int, fits: Callable[[Json], bool]
     ) -> tuple[list[Json], bool]:
-        """Entries before this number, the latest first; and whether there are more."""
+        """Return entries before this number, the latest first, and whether there are more."""
         found = [
             each
             for each in reversed(self.entries)
@@ -128,7 +129,7 @@ class Audit:
 
 
 def append(path: Path, lines: Sequence[str]) -> None:
-    """Write lines at the end of the file, which only its owner can read. Raises `OSError`."""
+    """Append lines to the file, which only its owner can read. Raise `OSError`."""
     data = "".join(f"{line}\n" for line in lines).encode()
     if path.exists() and path.stat().st_size + len(data) > MOST:
         path.replace(path.with_name(f"{path.name}.1"))
@@ -137,7 +138,7 @@ def append(path: Path, lines: Sequence[str]) -> None:
 
 
 def read(path: Path) -> list[Json]:
-    """The last entries of the file and of the one before. What is none is left out."""
+    """Return the last entries of the file and of the previous one. Invalid lines are skipped."""
     found: deque[Json] = deque(maxlen=KEPT)
     for each in (path.with_name(f"{path.name}.1"), path):
         try:

@@ -1,11 +1,12 @@
-"""Who is answered: the Host header, the password, sessions of browsers, requests of other sites.
+"""Checks of requests: the Host header, passwords, sessions of browsers, and requests from other
+sites.
 
-A page of another site can make a browser ask any address, in the name of whoever sits before it. So
-the name by which the node is asked must be one of ours, or an address, which no DNS server can turn
-into another one; and a form must have come from a page of this very node.
+A page of another site can make a browser send requests to any address with the user's cookies.
+Therefore the Host header must contain a configured name or an IP address, which DNS rebinding
+cannot use, and a form must come from a page of this node.
 
-A session is signed with a key that is made of the user's role and password: it is good at every
-node with the same users, ends when they change, and no node has to remember it.
+A session is signed with a key that is derived from the user's role and password. It is valid at
+every node with the same users, ends when they change, and needs no state at a node.
 """
 
 import base64
@@ -29,15 +30,15 @@ from disque_trio.web.roles import ADMIN, NOBODY, STRANGER, User
 from disque_trio.web.users import Account, accounts, nobody
 
 SESSION_S: Final = 12 * 3600
-"""For how long a browser stays logged in."""
+"""How long a session lasts."""
 WRONG_MOST: Final = 5
-"""Wrong passwords of one address within `WRONG_S`; then it has to wait."""
+"""The number of wrong passwords of one address within `WRONG_S` after which it must wait."""
 WRONG_S: Final = 60.0
 _ADDRESSES_MOST: Final = 1000
-"""Of how many addresses wrong passwords are remembered."""
+"""The maximum number of addresses whose wrong passwords are kept."""
 _VERIFIED_MOST: Final = 256
 _VERIFYING: Final = 2
-"""Passwords that are compared at the same time, each in a thread."""
+"""The maximum number of passwords that are compared at the same time, each in a thread."""
 _HOST: Final = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 _SESSION: Final = re.compile(
     r"([A-Za-z0-9_-]{1,32})\.([0-9]{1,12})\.([0-9a-f]{32})\.([0-9a-f]{64})"
@@ -46,41 +47,45 @@ _SESSION: Final = re.compile(
 
 @attrs.define
 class Authenticator:
-    """Of one node."""
+    """The checks of one web port."""
 
     config: Callable[[], Config]
-    """The configuration as it is now."""
+    """Returns the current configuration."""
     wrong_password: Callable[[str], None]
-    """Called with the address of who gave one."""
+    """Called with the address that sent a wrong password."""
     clock: Callable[[], float] = time.time
-    """Unix seconds."""
+    """Returns Unix seconds."""
     _wrong: dict[str, list[float]] = attrs.Factory(dict)
-    """When addresses gave wrong passwords lately; who did so first comes first."""
+    """By address: the times of recent wrong passwords. The address that was checked last is
+    last."""
     _key: bytes = attrs.field(init=False, factory=lambda: os.urandom(32), repr=False)
     _verified: dict[bytes, None] = attrs.field(init=False, factory=dict, repr=False)
-    """Digests of passwords whose scrypt was right, so that programs do not wait each time."""
+    """Digests of passwords that scrypt has confirmed, so that programs do not wait at each
+    request."""
     _verifying: trio.CapacityLimiter = attrs.field(
         init=False, factory=lambda: trio.CapacityLimiter(_VERIFYING)
     )
 
     @property
     def accounts(self) -> Mapping[str, Account]:
-        """All users; none where nobody has to log in."""
+        """All users by name; empty where no login is required."""
         return accounts(self.config())
 
     def is_barred(self, request: Request) -> bool:
-        """Does protected mode keep it out: has nobody to log in, and is it another machine?"""
+        """Does protected mode refuse the request: no login is required, and it comes from another
+        machine?"""
         return not self.accounts and is_barred(request.ip, self.config())
 
     def knows_host(self, request: Request) -> bool:
-        """Is the node asked by a name of its own?"""
+        """Does the Host header contain a name or an address of the node?"""
         host = _name_in(request.headers.get(b"host", b""))
         return host is not None and (
             host == "localhost" or _is_address(host) or host in self.config().web_names
         )
 
     async def user_of(self, request: Request) -> User:
-        """Who asks, by Authorization or a session; `STRANGER` if neither is good."""
+        """Return the user of a request, by Authorization or a session; `STRANGER` if neither is
+        valid."""
         if not self.accounts:
             return self._user(None)
         kind, _, word = request.headers.get(b"authorization", b"").partition(b" ")
@@ -102,9 +107,9 @@ class Authenticator:
         return next((each for each in users if each is not STRANGER), STRANGER)
 
     async def user_over_socket(self, request: Request) -> User:
-        """Who may open a WebSocket. A browser says from which page, and no page of another site
-        may; what is no browser must send the password itself, never a cookie. Without users it must
-        be a page of this node too."""
+        """Return the user who opens a WebSocket; `STRANGER` if it may not be opened. With an Origin
+        header it must come from a page of this node. Without one, a program must send
+        Authorization, not a cookie, if there are users."""
         if b"origin" in request.headers:
             return await self.user_of(request) if self.is_own_origin(request) else STRANGER
         if not self.accounts or b"authorization" in request.headers:
@@ -112,7 +117,8 @@ class Authenticator:
         return STRANGER
 
     def still_in(self, request: Request, user: User) -> bool:
-        """May who came in with this request stay? Its session may be over, or its password new."""
+        """Is the login of this request still valid? Its session may have expired, or the password
+        changed."""
         account = self.accounts.get(user.name)
         if account is None:
             return not self.accounts and not user.name
@@ -122,11 +128,12 @@ class Authenticator:
         return (found.name, found.role) == (user.name, user.role)
 
     def _by_token(self, word: bytes, ip: str) -> User:
-        """A token, or a password of a directive."""
+        """Return the user with this token, or with this password of a directive."""
         return self._let_in([each for each in self.accounts.values() if not each.is_slow], word, ip)
 
     async def by_password(self, name: str, word: bytes, ip: str) -> User:
-        """Who gives a name and a password; without a name, a password of a directive."""
+        """Return the user with this name and password; without a name, the password is one of a
+        directive."""
         account = self.accounts.get(name) or _NONE
         if not name:
             return self._by_token(word, ip)
@@ -148,8 +155,8 @@ class Authenticator:
         return self._user(account)
 
     def _let_in(self, known: Iterable[Account], word: bytes, ip: str) -> User:
-        """The one of these whom the word fits. Not even the right word does, for who guesses too
-        often."""
+        """Return the account that matches the password. An address with too many wrong passwords is
+        refused even with the right one."""
         if self.must_wait(ip):
             return STRANGER
         for account in known:
@@ -165,7 +172,7 @@ class Authenticator:
         self.wrong_password(ip)
 
     def must_wait(self, ip: str) -> bool:
-        """Has this address given too many wrong passwords lately?"""
+        """Has this address sent too many wrong passwords recently?"""
         group, since = group_of(ip), self.clock() - WRONG_S
         recent = [when for when in self._wrong.pop(group, ()) if when > since]
         if recent:
@@ -173,22 +180,23 @@ class Authenticator:
         return len(recent) >= WRONG_MOST
 
     def is_own_form(self, request: Request) -> bool:
-        """Has a page of this node sent the form? Browsers say so, in one header or the other."""
+        """Has a page of this node sent the form? Browsers report it in Sec-Fetch-Site or Origin."""
         site = request.headers.get(b"sec-fetch-site")
         if site is not None:
             return site == b"same-origin"
         return self.is_own_origin(request)
 
     def is_own_request(self, request: Request) -> bool:
-        """May it change something? A browser says from which page a request comes. A session alone
-        does not suffice without that: other sites can make a browser send it."""
+        """May the request change something? A request of a browser must come from a page of this
+        node. Without browser headers, a cookie alone does not suffice: other sites can make a
+        browser send it."""
         if b"origin" in request.headers or b"sec-fetch-site" in request.headers:
             return self.is_own_form(request)
         return b"authorization" in request.headers or b"cookie" not in request.headers
 
     def is_own_origin(self, request: Request) -> bool:
-        """Does Origin name the scheme, host and port that were asked? A proxy with TLS in front
-        says so in `X-Forwarded-Proto`, which no page of another site can set."""
+        """Does Origin match the scheme, host and port of the request? A proxy that terminates TLS
+        sets `X-Forwarded-Proto`, which no page of another site can set."""
         origin = request.headers.get(b"origin", b"").decode("latin-1")
         host = request.headers.get(b"host", b"").decode("latin-1")
         own = b"https" if self.config().web_tls else b"http"
@@ -201,17 +209,18 @@ class Authenticator:
 
     @property
     def _cookie(self) -> str:
-        """Browsers send cookies to all ports of a machine, so the name has the port."""
+        """The name of the cookie. It contains the port, because browsers send cookies to all ports
+        of a machine."""
         prefix = "__Host-" if self.config().web_tls else ""
         return f"{prefix}disque-{self.config().web_port}"
 
     def begin_session(self, name: str) -> Header:
-        """The header that keeps a browser logged in."""
+        """Return the header that starts a session."""
         subject = f"{name}.{int(self.clock()) + SESSION_S}.{os.urandom(16).hex()}"
         return self._set_cookie(f"{subject}.{self._signature(name, subject)}", SESSION_S)
 
     def end_session(self) -> Header:
-        """The header by which a browser forgets it."""
+        """Return the header that deletes the session."""
         return self._set_cookie("", 0)
 
     def _set_cookie(self, value: str, seconds: int) -> Header:
@@ -236,7 +245,7 @@ class Authenticator:
 
 
 def form_of(form: bytes) -> tuple[str, bytes]:
-    """The name and the password of the login form."""
+    """Return the name and the password of the login form."""
     fields: Mapping[str, list[str]] = parse_qs(
         form.decode("ascii", "replace"),
         encoding="utf-8",
@@ -248,7 +257,7 @@ def form_of(form: bytes) -> tuple[str, bytes]:
 
 
 def _name_and_word(word: bytes) -> tuple[str, bytes]:
-    """Of HTTP Basic; what is none is of no user."""
+    """Return the name and the password of HTTP Basic. Invalid ones get the name of no user."""
     try:
         name, _, password = base64.b64decode(word.strip(), validate=True).partition(b":")
         return name.decode(), password
@@ -257,11 +266,11 @@ def _name_and_word(word: bytes) -> tuple[str, bytes]:
 
 
 _NONE: Final = Account("", NOBODY, nobody())
-"""Compared with in place of a user that does not exist, so that it takes as long."""
+"""Compared with for an unknown user, so that the comparison takes the same time."""
 
 
 def _name_in(header: bytes) -> str | None:
-    """The name without the port; None if it is none."""
+    """Return the host without the port; None if it is invalid."""
     found = _HOST.fullmatch(header.decode("latin-1"))
     return found[1].lower().strip("[]").rstrip(".") if found else None
 
@@ -275,7 +284,7 @@ def _is_address(host: str) -> bool:
 
 
 def _cookies(request: Request, name: str) -> list[str]:
-    """All of that name: another site of the same machine may have set one too."""
+    """Return all cookies of this name: another site of the same machine may have set one too."""
     pairs = [
         part.strip().partition("=")
         for part in request.headers.get(b"cookie", b"").decode("latin-1").split(";")

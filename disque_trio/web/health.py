@@ -1,4 +1,4 @@
-"""Is the node alive, and can it serve? For systems that restart it, or send it clients."""
+"""Liveness and readiness of a node, for systems that restart it or route clients to it."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,12 @@ from disque_trio.statemachine.state import NodeState
 from disque_trio.terminal.counting import counted
 
 LEVELS = ("ok", "short: new jobs are left to other nodes", "none is left for new jobs")
-"""In words, `pressure.level`."""
+"""`pressure.level` in words."""
 
 
 @attrs.frozen
 class Check:
-    """One thing that clients need of the node."""
+    """A condition for serving clients."""
 
     name: str
     is_met: bool
@@ -26,8 +26,8 @@ class Check:
 
 
 def checks(node: Node) -> Iterator[Check]:
-    """Whether clients should be sent here. A node that is cut off, or short of memory, serves what
-    it has, and workers must reach it: that is told, and no failure."""
+    """Yield the conditions for routing clients to this node. A node that is partitioned or short of
+    memory still serves its jobs, and workers must reach it, so these are reported as met."""
     state = node.state
     refusal = "" if state.refusal is None else state.refusal.text.decode(errors="replace")
     yield Check("commands", not refusal, refusal or "accepted")
@@ -47,5 +47,5 @@ def _reachability(state: NodeState) -> str:
 
 
 def is_ready(node: Node) -> bool:
-    """Are all checks met?"""
+    """Are all conditions met?"""
     return all(check.is_met for check in checks(node))

@@ -1,7 +1,7 @@
 """The web port: connections, their limits in number and time, and HTTP/1.1 by h11.
 
-Whatever comes over a connection ends that connection at most: no error leaves its task, no request
-is longer than it may be, and nobody is waited for without a deadline.
+Invalid input ends at most its own connection: no error leaves the connection's task, requests have
+a maximum size, and each wait has a deadline.
 """
 
 import contextlib
@@ -27,41 +27,43 @@ from disque_trio.web.problems import ProblemError, retry_after, too_large
 from disque_trio.web.upgrade import upgraded
 
 MOST_BYTES: Final = 16 << 10
-"""Of a request's head."""
+"""The maximum size of a request's head."""
 MOST_BODY: Final = 1 << 10
-"""Of a body, where the head is not judged first: the login form."""
+"""The maximum size of a body where the head is not checked first, as for the login form."""
 MOST: Final = 64
-"""Connections at the same time."""
+"""The maximum number of connections at the same time."""
 MOST_OF_ONE: Final = 16
-"""Those of one address: a browser opens six for each tab's files. WebSockets count apart
-(`broker.SOCKETS`)."""
+"""The maximum number of connections of one address: a browser opens six for each tab's files.
+WebSockets count separately (`subscriptions.SOCKETS`)."""
 SPARE: Final = 8
-"""Places beyond these, for requests of `PROBES` alone."""
+"""The number of additional connections, which serve only requests of `PROBES`."""
 HEAD_S: Final = 5.0
-"""How long a request may take to arrive, and a new connection to begin with one."""
+"""The maximum time in which a request must arrive, and a new connection must send its first one."""
 IDLE_S: Final = 60.0
-"""How long a connection may rest between requests."""
+"""The maximum idle time between requests."""
 BODY_S: Final = 20.0
-"""How long a large body may take."""
+"""The maximum time in which a large body must arrive."""
 SEND_S: Final = 20.0
-"""How long the other side may take to read a response."""
+"""The maximum time in which the other side must read a response."""
 PIECE: Final = 1 << 16
 """Bytes of a body that are sent at a time."""
 LINGER_S: Final = 1.0
-"""How long what is still sent is read after the last response, which would be lost otherwise."""
+"""How long input is read after the last response. If it were not read, TCP could discard the
+response."""
 _CHUNK: Final = 4096
 _CHUNK_OF_BODY: Final = 1 << 16
 _UNREAD: Final = 4 << 20
-"""Bytes of a refused body that are read and dropped, so that the refusal is read."""
+"""The maximum number of bytes of a refused body that are read and dropped, so that the refusal
+arrives."""
 _RETURN_S: Final = 5.0
 _FIRST_LINE: Final = re.compile(rb"[!-~]+ [!-~]+ HTTP/[0-9.]+\r?")
 _NO_TEXT: Final = re.compile(rb"[^ -~\r\n]")
 _ABSOLUTE: Final = re.compile(r"(?i:https?)://([^/?]*)(.*)")
 """A request target with a host (RFC 9112, 3.2.2)."""
 _SINGLE: Final = (b"authorization", b"content-type", b"cookie", b"origin", b"sec-fetch-site")
-"""Headers that come once, and decide what is done."""
+"""Headers that must occur once, because they determine the handling."""
 _QUOTED: Final = re.compile(r":? (?:bytearray\(|b['\"]).*", re.DOTALL)
-"""What h11 quotes of a request."""
+"""The part of h11's message that quotes the request."""
 _POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
     b" connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none';"
@@ -75,17 +77,17 @@ _FOR_ALL: Final[tuple[Header, ...]] = (
     (b"Cross-Origin-Resource-Policy", b"same-origin"),
     (b"Cache-Control", b"no-store"),
 )
-"""What every response says."""
+"""Headers of every response."""
 
 Answer = Callable[[Request], Awaitable[Response]]
 Begin = Callable[[Request], Awaitable[Response | Expected]]
-"""Takes a request without its body: refuses it, or says what the body may be."""
+"""Takes a request without its body. Returns a refusal, or what is expected of the body."""
 Warn = Callable[[str, str], None]
-"""Takes an event and the other side's address."""
+"""Takes an event and the address of the other side."""
 
 
 class HttpServer:
-    """Listens, and has requests answered."""
+    """The server: it listens, and passes requests to `answer`."""
 
     def __init__(
         self,
@@ -101,18 +103,18 @@ class HttpServer:
         self._warn = warn
         self._tls = tls
         self._guests: Counter[str] = Counter()
-        """Connections by address."""
+        """The number of connections by address."""
         self._spare: dict[trio.CancelScope, None] = {}
-        """Connections in a spare place that have not sent a request yet."""
+        """Additional connections that have not sent a request yet."""
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         adopt = trio.socket.from_stdlib_socket
         listeners = [trio.SocketListener(adopt(each)) for each in self._sockets]
         await trio.serve_listeners(self._attend, listeners)
 
     async def _attend(self, stream: trio.SocketStream) -> None:
-        """One connection, of which no error leaves."""
+        """Serve one connection. No error leaves it."""
         ip = ""
         try:
             ip = str(stream.socket.getpeername()[0])
@@ -128,7 +130,7 @@ class HttpServer:
                 behind, _ = connection.http.trailing_data
                 await upgraded(connection.stream, upgrade.body + behind, upgrade.session)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-            # It has hung up, or takes too long.
+            # The other side has closed the connection, or is too slow.
             pass
         except Exception as error:
             self._warn(f"web request failed: this is a bug: {error!r}", ip)
@@ -136,10 +138,10 @@ class HttpServer:
             await trio.aclose_forcefully(stream)
 
     async def _probed(self, stream: trio.SocketStream, ip: str) -> None:
-        """A connection that is one too many: whether the node is alive can be asked all the same.
+        """Serve a connection beyond the limit, which may only request `PROBES`.
 
-        The oldest connection that has asked nothing gives its place to a new one, so that nobody
-        can take all of them.
+        A new connection replaces the oldest one that has sent no request, so that no client can
+        occupy all additional places.
         """
         if len(self._spare) >= SPARE:
             next(iter(self._spare)).cancel()
@@ -159,7 +161,7 @@ class HttpServer:
                 self._spare.pop(scope, None)
 
     async def _secured(self, stream: trio.SocketStream) -> trio.abc.Stream:
-        """Under TLS, if that is asked for. Raises `trio.BrokenResourceError`."""
+        """Return the stream, under TLS if configured. Raise `trio.BrokenResourceError`."""
         context = self._tls()
         if context is None:
             return stream
@@ -170,17 +172,17 @@ class HttpServer:
 
     @contextlib.contextmanager
     def _counted(self, ip: str) -> Iterator[bool]:
-        """A connection of this address. Is it one too many?"""
+        """Count a connection of this address. Yield whether it is beyond the limit."""
         self._guests[ip] += 1
         try:
             yield self._guests.total() > MOST or self._guests[ip] > MOST_OF_ONE
         finally:
             self._guests[ip] -= 1
-            self._guests += Counter()  # forgets those that have none
+            self._guests += Counter()  # removes addresses without connections
 
     @contextlib.contextmanager
     def _aside(self, ip: str) -> Iterator[None]:
-        """While a connection waits for an answer that may take long, it takes no place."""
+        """Do not count a connection while its answer may take long."""
         self._guests[ip] -= 1
         try:
             yield
@@ -189,8 +191,8 @@ class HttpServer:
 
 
 def _has_hung_up(stream: trio.abc.Stream) -> bool:
-    """Has the other side? Looks at the socket itself: on a busy machine the loop tells of an end
-    only tens of milliseconds later."""
+    """Has the other side closed the connection? The check uses the socket directly, because on a
+    busy machine trio's loop reports the end tens of milliseconds later."""
     plain = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
     if not isinstance(plain, trio.SocketStream):
         return False
@@ -210,7 +212,7 @@ _CROWDED: Final = ProblemError(
 _STOPPING: Final = ProblemError(
     503, "STOPPING", "the node stops", "ask another node", retry_after(1)
 ).response()
-"""The answer to a request that waits."""
+"""The answer to a waiting request when the node stops."""
 _ADVICE: Final = {
     431: f"the head of a request has at most {counted(MOST_BYTES, 'byte')}",
     501: "send Content-Length, or Transfer-Encoding: chunked",
@@ -218,8 +220,7 @@ _ADVICE: Final = {
 
 
 def _check_line(head: h11.Request) -> None:
-    """Refuse a request of another version of HTTP, or for what is no resource here. Raises
-    `ProblemError`."""
+    """Raise `ProblemError` for another version of HTTP, or an invalid target."""
     if not head.http_version.startswith(b"1."):
         raise ProblemError(
             505, "HTTP", f"HTTP {head.http_version.decode()} is not spoken here", "send HTTP/1.1"
@@ -239,27 +240,27 @@ def _check_line(head: h11.Request) -> None:
 
 
 def _malformed(error: h11.RemoteProtocolError) -> ProblemError:
-    """What h11 cannot read. Its words quote bytes as Python writes them."""
+    """Return the problem for input that h11 cannot parse, without the bytes that h11 quotes."""
     status, words = error.error_status_hint, _QUOTED.sub("", str(error))
     return ProblemError(status, "HTTP", words, _ADVICE.get(status, "send HTTP/1.1 (RFC 9112)"))
 
 
 @attrs.define(eq=False)
 class Connection:
-    """One connection and its requests, one after the other."""
+    """One connection and its requests in sequence."""
 
     stream: trio.abc.Stream
     ip: str
     answer: Answer
     begin: Begin | None = None
     aside: Callable[[], AbstractContextManager[None]] = nullcontext
-    """In which an answer may take long."""
+    """The context of answers that may take long."""
     is_brief: bool = False
-    """Does it end after one request?"""
+    """Does the connection end after one request?"""
     _is_gone: bool = attrs.field(init=False, default=False)
-    """Has the other side hung up while it waited?"""
+    """Has the other side closed the connection while its request waited?"""
     _is_head: bool = attrs.field(init=False, default=False)
-    """Is the method HEAD, to which every answer is without its body?"""
+    """Is the method HEAD? Then all answers are sent without their body."""
     _upgrade: Response | None = attrs.field(init=False, default=None)
     _begun: bytes | None = attrs.field(init=False, default=b"")
     """The first line of the connection, until it is complete."""
@@ -270,7 +271,8 @@ class Connection:
         return h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_BYTES)
 
     async def run(self) -> Response | None:
-        """Answer until either side has enough, or a WebSocket is to begin: the response to that."""
+        """Answer requests until one side ends the connection. Return the response if it begins a
+        WebSocket."""
         patience = HEAD_S
         while await self._serve(patience) and not self.is_brief:
             self.http.start_next_cycle()
@@ -280,7 +282,7 @@ class Connection:
         return self._upgrade
 
     async def _serve(self, patience: float) -> bool:
-        """One request. May another one follow?"""
+        """Serve one request. Return whether another one may follow."""
         try:
             request = await self._head(patience)
             if request is None:
@@ -305,8 +307,9 @@ class Connection:
         return self.http.our_state is h11.DONE and self.http.their_state is h11.DONE
 
     async def _head(self, patience: float) -> Request | None:
-        """The next one; None if the other side has hung up. TooSlowError: it does not come."""
-        self._is_head = False  # what comes may be no request
+        """Read the next head. Return None if the other side has closed the connection. Raise
+        TooSlowError if no request arrives."""
+        self._is_head = False  # the input may be no request
         with self._limited(patience) as limit:
             head = await self._event(limit)
         if not isinstance(head, h11.Request):
@@ -316,10 +319,10 @@ class Connection:
         headers, target = dict(head.headers), head.target.decode("ascii")
         names = [name for name, _ in head.headers]
         if twice := [name.decode().title() for name in _SINGLE if names.count(name) > 1]:
-            # A proxy may have judged the other one.
+            # A proxy may have checked the other one.
             raise ProblemError(400, "HTTP", f"{twice[0]} is given twice", "send it once")
         if headers.keys() >= {b"transfer-encoding", b"content-length"}:
-            # A proxy may take the other one, and so find other requests.
+            # A proxy may use the other one, and so separate requests differently.
             raise ProblemError(
                 400, "HTTP", "Content-Length and Transfer-Encoding are both given",
                 "send one of them",
@@ -331,8 +334,8 @@ class Connection:
 
     @contextlib.contextmanager
     def _limited(self, seconds: float) -> Iterator[trio.CancelScope]:
-        """How long a request may take. Raises `ProblemError`, and TooSlowError before its first
-        byte: a connection that rests is closed without an answer."""
+        """Limit the time of a request. Raise `ProblemError`; before its first byte TooSlowError, so
+        that an idle connection is closed without an answer."""
         with trio.move_on_after(seconds) as limit:
             yield limit
         if limit.cancelled_caught:
@@ -350,13 +353,14 @@ class Connection:
         return await self.begin(request)
 
     async def _end_of_empty(self, request: Request) -> None:
-        """Another request may follow one that is refused, if it has no body."""
+        """After a refusal, read the end of a request without a body, so that another request may
+        follow."""
         length = request.headers.get(b"content-length", b"0")
         if length == b"0" and b"transfer-encoding" not in request.headers:
             await self._body(Expected(0, self.answer))
 
     async def _body(self, due: Expected) -> bytes:
-        """The whole of it. Raises `ProblemError`."""
+        """Read the whole body. Raise `ProblemError`."""
         most, pieces, size = due.most, [], 0
         with self._limited(HEAD_S if most <= MOST_BODY else BODY_S) as limit:
             while isinstance(event := await self._event(limit, _CHUNK_OF_BODY), h11.Data):
@@ -375,7 +379,7 @@ class Connection:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._notice_end, nursery.cancel_scope)
                     found.append(await due.answer(request))
-                    for _ in range(2):  # one for the loop to notice an end, one for the task above
+                    for _ in range(2):  # one for the loop to report an end, one for the task above
                         await trio.lowlevel.checkpoint()
                     nursery.cancel_scope.cancel()
         except* trio.Cancelled:
@@ -392,7 +396,8 @@ class Connection:
         return found[0]
 
     async def _notice_end(self, scope: trio.CancelScope) -> None:
-        """Cancel the answer when the other side hangs up. What it sends is its next request."""
+        """Cancel the answer when the other side closes the connection. Other input is its next
+        request."""
         room = MOST_BYTES
         try:
             while room > 0 and (data := await self.stream.receive_some(_CHUNK)):
@@ -414,7 +419,7 @@ class Connection:
             raise
 
     async def _return(self, response: Response) -> None:
-        """It has reached nobody."""
+        """Call `undelivered` of a response that was not sent."""
         if response.undelivered is not None:
             with trio.move_on_after(_RETURN_S, shield=True):
                 await response.undelivered()
@@ -425,7 +430,7 @@ class Connection:
                 more = h11.InformationalResponse(status_code=100, headers=[])
                 await self.stream.send_all(self.http.send(more) or b"")
             data = await self.stream.receive_some(chunk)
-            if chunk == _CHUNK:  # it has begun, and may not rest any more
+            if chunk == _CHUNK:  # the request has begun, so the idle time ends
                 limit.deadline = min(limit.deadline, trio.current_time() + HEAD_S)
             if self._begun is not None:
                 self._check_beginning(bytes(data))
@@ -433,7 +438,8 @@ class Connection:
         return event
 
     def _check_beginning(self, data: bytes) -> None:
-        """Another protocol ends the connection at once: h11 would wait for the end of headers."""
+        """End the connection at once for another protocol: h11 would wait for the end of the
+        headers."""
         assert self._begun is not None
         line, end, _ = (self._begun + data).lstrip(b"\r\n").partition(b"\n")
         if _NO_TEXT.search(line) or (end and not _FIRST_LINE.fullmatch(line)):
@@ -457,7 +463,7 @@ class Connection:
         data = self.http.send(head) or b""
         body = b"" if self._is_head or response.status == 304 else response.body
         with trio.fail_after(SEND_S):
-            # Connections share a body: each of them has a copy of one piece only.
+            # All connections share the body; each has a copy of only one piece.
             for at in range(0, len(body), PIECE):
                 data += self.http.send(h11.Data(data=body[at : at + PIECE])) or b""
                 await self.stream.send_all(data)
@@ -467,10 +473,10 @@ class Connection:
                 await self.stream.send_all(data)
 
     async def _part(self) -> None:
-        """Let the other side read the last response before it learns that nobody listens."""
+        """Close the connection in a way that the other side can read the last response first."""
         with trio.move_on_after(LINGER_S), contextlib.suppress(trio.BrokenResourceError):
             if not isinstance(self.stream, trio.abc.HalfCloseableStream):
-                await self.stream.aclose()  # it says so in TLS
+                await self.stream.aclose()  # it sends the end of the TLS session
                 return
             await self.stream.send_eof()
             left = _UNREAD

@@ -1,4 +1,4 @@
-"""Requests and responses, without their bytes."""
+"""Requests and responses of HTTP, independent of their encoding."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -7,9 +7,9 @@ import attrs
 
 Header = tuple[bytes, bytes]
 PROBES: Final = ("/livez", "/readyz")
-"""Paths that are answered also when there are too many connections."""
+"""Paths that are served also when there are too many connections."""
 WHOLE: Final = "*"
-"""The target of OPTIONS that asks for the server as a whole."""
+"""The target of OPTIONS for the server as a whole."""
 TEXT: Final = b"text/plain; charset=utf-8"
 HTML: Final = b"text/html; charset=utf-8"
 JSON: Final = b"application/json"
@@ -23,17 +23,17 @@ class Request:
     path: str
     """Without the query."""
     ip: str
-    """The other side's address."""
+    """The address of the other side."""
     headers: dict[bytes, bytes] = attrs.Factory(dict)
-    """By name, in lower case; of a header that comes twice the last one."""
+    """By name in lower case; of repeated headers the last one."""
     body: bytes = b""
     query: str = ""
-    """Behind the `?`, as it was sent."""
+    """The text after `?`, undecoded."""
 
 
 @attrs.frozen
 class Response:
-    """What is answered. The door adds the length and what each response has."""
+    """A response. `http_server` adds its length and the headers of every response."""
 
     status: int
     body: bytes = b""
@@ -41,23 +41,23 @@ class Response:
     """The content type."""
     headers: tuple[Header, ...] = ()
     session: Callable[[Any], Awaitable[None]] | None = None
-    """With status 101: what goes on over the WebSocket. `body` is its handshake (`upgrade`)."""
+    """With status 101: the session over the WebSocket. `body` is then its handshake (`upgrade`)."""
     undelivered: Callable[[], Awaitable[None]] | None = None
-    """Run if it cannot be sent, or the other side has hung up before."""
+    """Called if the response cannot be sent, or the other side has closed the connection before."""
 
 
 @attrs.frozen
 class Expected:
-    """A head that will do: its answer waits for the body."""
+    """The head of a request was accepted; its answer needs the body."""
 
     most: int
-    """Bytes that the body may have."""
+    """The maximum size of the body."""
     answer: Callable[[Request], Awaitable[Response]]
     waits: bool = False
-    """May the answer take long? Then the connection counts apart, and the answer is cancelled when
-    the other side hangs up."""
+    """May the answer take long? If so, the connection is not counted meanwhile, and the answer is
+    cancelled when the other side closes the connection."""
 
 
 def refusal(status: int, text: str, *headers: Header) -> Response:
-    """An error, for people."""
+    """Return an error in plain text."""
     return Response(status, text.encode() + b"\n", headers=headers)

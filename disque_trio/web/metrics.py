@@ -1,10 +1,10 @@
-"""`/metrics`: every metric in one table, with its name, type, labels and meaning, and its text.
+"""`/metrics`: the table of all metrics with their names, types, labels and descriptions, and their
+text.
 
-No label has a queue's, a job's or a client's name: there may be 100,000 of them, and a scrape would
-take a minute (docs/metrics.md). Sums are made, and values are read and made into text, in pieces of
-less than a millisecond, between which the node's loop goes on. A thread would hold Python's lock
-for as long as the whole text takes, and the loop up. While one scrape is answered, others wait for
-the same text.
+No label contains the name of a queue, job or client: there may be 100,000 of them, and a scrape
+would take a minute (docs/metrics.md). Sums and text are computed in pieces of less than a
+millisecond, between which the node's loop runs. A thread would hold the GIL while it renders the
+text, and so block the loop. Concurrent scrapes share one text.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
@@ -37,21 +37,20 @@ from disque_trio.web.health import is_ready
 
 T = TypeVar("T")
 COUNTED_AT_ONCE: Final = 500
-"""Queues or clients that are looked at before other tasks have their turn: a quarter of a
-millisecond."""
+"""The number of queues or clients that are processed in one turn of the loop: 0.25 milliseconds."""
 BEHIND: Final[Millis] = 60_000
-"""A queue is behind if its next job has waited for so long, and no client waits for it."""
+"""A queue is behind if its next job has waited for so long and no client waits for it."""
 
 
 @attrs.define
 class Sums:
-    """What was found. Numbers of queues, jobs and clients."""
+    """Numbers of queues, jobs and clients."""
 
     queued: int = 0
     paused: int = 0
     behind: int = 0
     head_age: Millis = 0
-    """How long the job has waited that has waited longest at the head of its queue."""
+    """The longest wait of any queue's next job."""
     leased: int = 0
     delayed: int = 0
     dead: int = 0
@@ -63,7 +62,7 @@ class Sums:
     """Queues for which clients wait only because of limits."""
 
     def add(self, node: NodeState, queue: Queue) -> None:
-        """Count one queue."""
+        """Add the figures of one queue."""
         self.paused += bool(queue.paused)
         if not queue.length or (oldest := queue.oldest()) is None:
             return
@@ -75,7 +74,7 @@ class Sums:
 
 
 async def sums_of(node: NodeState) -> Sums:
-    """Look at everything. What changes meanwhile is counted as it was or as it is."""
+    """Sum up all queues, jobs and clients. A concurrent change may be included or not."""
     found = Sums()
     async for queue in _paced(node.queues.values()):
         found.add(node, queue)
@@ -101,20 +100,18 @@ async def _paced(items: Collection[T]) -> AsyncIterator[T]:
         yield item
 
 
-# The table.
-
 Sample = tuple[tuple[str, ...], float]
-"""The values of the labels, and the metric's."""
+"""The values of the labels, and the value of the sample."""
 COUNTER: Final = "counter"
 GAUGE: Final = "gauge"
 HISTOGRAM: Final = "histogram"
 MOST_PEERS: Final = 100
-"""Of so many other nodes it is told which of them can be reached."""
+"""The maximum number of other nodes in `disque_peer_up`."""
 
 
 @attrs.frozen
 class Facts:
-    """What the values are worked out from."""
+    """The sources of the values."""
 
     node: NodeState
     vitals: Vitals
@@ -130,7 +127,8 @@ class Family:
     """One metric."""
 
     name: str
-    """As Prometheus shows it: a counter's ends in _total, if it is in seconds in _seconds_total."""
+    """The name in Prometheus: that of a counter ends in _total, or in _seconds_total if its unit is
+    seconds."""
     kind: str
     about: str
     read: Read
@@ -390,15 +388,13 @@ FAMILIES: Final = (
 )  # fmt: skip
 
 
-# The text.
-
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 FRESH_S: Final = 0.5
-"""A text of this age is good for the next scrape, too, so that scrapes cost a bounded time."""
+"""A text that is not older is used again, so that scrapes take a limited part of the time."""
 PIECE: Final = 25
-"""Samples that are made into text at once: half a millisecond."""
+"""The number of samples that are rendered in one turn of the loop: 0.5 milliseconds."""
 _HEAD: Final = 2
-"""Lines about a family that stand before its samples."""
+"""The number of header lines before the samples of a family."""
 
 Values = list[tuple[Family, Histogram | list[Sample]]]
 
@@ -413,7 +409,7 @@ class Exposition:
     _lock: trio.Lock = attrs.Factory(trio.Lock)
 
     async def text(self) -> bytes:
-        """All metrics now, or of half a second ago."""
+        """Return all metrics, at most half a second old."""
         async with self._lock:
             if trio.current_time() - self._made_at >= FRESH_S:
                 values = await read(self.node)
@@ -427,7 +423,7 @@ class Exposition:
 
 
 async def read(node: Node) -> Values:
-    """The values of all families, as they are after the sums have been made."""
+    """Return the values of all families, as of the end of the summation."""
     sums = await sums_of(node.state)
     facts = Facts(node.state, node.chores.process_vitals(), sums, is_ready(node))
     return [(family, _values(family, facts)) for family in FAMILIES]
@@ -441,7 +437,7 @@ def _values(family: Family, facts: Facts) -> Histogram | list[Sample]:
 
 
 def text_of(values: Values) -> bytes:
-    """The text that Prometheus reads."""
+    """Return the text for Prometheus."""
     return b"".join(_pieces(values))
 
 
@@ -465,12 +461,12 @@ def _spelled(family: Family, found: Histogram | list[Sample]) -> bytes:
 
 @attrs.define(eq=False)
 class _Constant(Collector):
-    """What was read already, as a collector."""
+    """A collector of values that were read before."""
 
     values: Values
 
     def collect(self) -> Iterator[Metric]:
-        """Each family."""
+        """Yield each family."""
         for family, found in self.values:
             yield (
                 _histogram(family, found) if isinstance(found, Histogram) else _plain(family, found)

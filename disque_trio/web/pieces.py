@@ -1,6 +1,6 @@
-"""Large answers: made row by row, and sent in pieces as fast as the browser reads them.
+"""Large answers: encoded row by row, and sent in pieces as fast as the browser reads them.
 
-All browsers that ask the same share one text. Of each only the piece that is on its way is a copy.
+All browsers with the same question share one text. Each needs a copy of only the piece being sent.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,12 @@ from wsproto.events import TextMessage
 from disque_trio.observe.values import Json, encoded
 
 PIECE: Final = 1 << 16
-"""Letters of a fragment, and of what is made in one turn of the node's loop."""
+"""The number of characters of a fragment, and of the rows encoded in one turn of the node's
+loop."""
 
 
 async def encoded_in_turns(value: Json) -> str:
-    """As `encoded`. After each `PIECE` letters of rows the node's loop goes on."""
+    """Return the same as `encoded`. The node's loop runs after each `PIECE` characters of rows."""
     fields, since = [], 0
     for name, each in value.items():
         if not isinstance(each, list):
@@ -35,13 +36,13 @@ async def encoded_in_turns(value: Json) -> str:
 
 
 async def send(socket: WebSocketConnection, *texts: str) -> None:
-    """One message, made of these texts one after the other. A large one must not be cancelled if
-    the socket is to be used again."""
+    """Send one message that consists of these texts. After the cancellation of a large one, the
+    socket cannot be used again."""
     if sum(map(len, texts)) <= PIECE:
         await socket.send_message("".join(texts))
         return
     for piece, is_last in _pieces(texts):
-        # The library has no method for fragments; pings and the close may come between them.
+        # The library has no method for fragments. Pings and the close may come between them.
         await socket._send(TextMessage(data=piece, message_finished=is_last))
 
 

@@ -1,5 +1,5 @@
-"""Errors of the API as `application/problem+json` (RFC 9457): what was wrong, which value, and what
-to do."""
+"""Errors of the API as `application/problem+json` (RFC 9457), with the cause, the value and
+advice."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -17,11 +17,11 @@ from disque_trio.worker.operating.plans import MistakeError, SilentNodeError
 
 PROBLEM: Final = b"application/problem+json"
 _SHOWN: Final = 80
-"""Letters of a wrong value."""
+"""The maximum number of characters of an invalid value in an error."""
 
 
 class ProblemError(Exception):
-    """A request that is not carried out. `response` is its answer."""
+    """A refused request. `response` is its answer."""
 
     def __init__(
         self, status: int, code: str, detail: str, advice: str, *headers: Header, **more: Any
@@ -29,7 +29,7 @@ class ProblemError(Exception):
         super().__init__(detail)
         self.status = status
         self.code = code
-        """Stable; of an error of a node, its first word, such as `NOREPL`."""
+        """Stable. For an error of a node it is the first word, such as `NOREPL`."""
         self.detail = detail
         self.advice = advice
         self.headers = headers
@@ -37,7 +37,7 @@ class ProblemError(Exception):
 
     @classmethod
     def invalid(cls, name: str, value: Any, advice: str) -> Self:
-        """A value that cannot be."""
+        """Return the error for an invalid value."""
         shown = value
         if not (value is None or isinstance(value, bool | int | float)) or not _is_exact(value):
             shown = str(value)[:_SHOWN].encode("utf-8", "backslashreplace").decode()
@@ -45,7 +45,7 @@ class ProblemError(Exception):
 
     @property
     def fields(self) -> Json:
-        """The members of the object."""
+        """The members of the JSON object."""
         status = self.status
         return {
             "type": f"urn:disque-trio:problem:{self.code}",
@@ -58,7 +58,7 @@ class ProblemError(Exception):
         }
 
     def response(self) -> Response:
-        """What is answered."""
+        """Return the HTTP response."""
         return Response(self.status, encoded(self.fields).encode(), PROBLEM, self.headers)
 
 
@@ -68,12 +68,12 @@ def _is_exact(value: float | None) -> bool:
 
 @attrs.frozen
 class _Meaning:
-    """Of an error code of a node."""
+    """The HTTP status and the advice for an error code of a node."""
 
     status: int
     advice: str
     again_s: int | None = None
-    """When to try again."""
+    """Seconds after which the client may try again."""
 
 
 NO_JOB: Final = "if all nodes answer, it has ended: GET /api/v1/jobs?state=ended lists such jobs"
@@ -109,7 +109,7 @@ _UNKNOWN: Final = (
 
 
 def problem_of(error: DisqueError | MistakeError) -> ProblemError:
-    """Of an error of a node, of a client, or of an operation that cannot be."""
+    """Return the problem for an error of a node, of a client, or of an invalid operation."""
     if isinstance(error, SilentNodeError):
         return ProblemError(503, "UNREACHED", error.text, _UNREACHED, retry_after(1))
     if isinstance(error, MistakeError):
@@ -136,7 +136,7 @@ def _refused(error: RefusedError) -> ProblemError:
 
 
 def too_large(most: int) -> ProblemError:
-    """A body is too long."""
+    """Return the error for a body that is too long."""
     return ProblemError(
         413, "TOOLARGE", f"the body has more than {counted(most, 'byte')}",
         "send less at a time, or use a client of the node's port",
@@ -144,5 +144,5 @@ def too_large(most: int) -> ProblemError:
 
 
 def retry_after(seconds: int) -> Header:
-    """The header that says when to try again."""
+    """Return the Retry-After header."""
     return b"Retry-After", b"%d" % seconds

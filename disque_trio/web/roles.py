@@ -1,4 +1,4 @@
-"""Roles of people and programs: what each may do at the web port (docs/http.md)."""
+"""Roles of people and programs, and their rights at the web port (docs/http.md)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,7 +19,7 @@ MANAGE: Final[Right] = "manage"
 """Run operations on nodes, and read the audit log."""
 
 Role = str
-"""As what somebody is let in."""
+"""The role of a user."""
 READER, CLIENT, OPERATOR, ADMIN = WEB_ROLES
 NOBODY: Final[Role] = ""
 ROLES: Final[Mapping[Role, frozenset[Right]]] = {
@@ -30,26 +30,26 @@ ROLES: Final[Mapping[Role, frozenset[Right]]] = {
     NOBODY: frozenset(),
 }
 CHANGES: Final = frozenset({JOBS, OPERATE, MANAGE})
-"""Rights that nobody has at a port that only reads."""
+"""Rights that are refused at a read-only port."""
 
 
 @attrs.frozen
 class User:
-    """Who asks."""
+    """The user of a request."""
 
     name: str
     role: Role
     is_reading: bool = False
-    """Does the port only read?"""
+    """Is the port read-only?"""
     secret: bytes = attrs.field(default=b"", repr=False)
-    """What proved who it is."""
+    """The stored proof of the account with which the user logged in."""
 
     def may(self, right: Right) -> bool:
-        """Has it this right?"""
+        """Does the user have this right?"""
         return right in ROLES[self.role] and not (self.is_reading and right in CHANGES)
 
     def may_do(self, operation: Operation) -> bool:
-        """May it run this operation?"""
+        """May the user run this operation?"""
         return self.may(right_for(operation))
 
 
@@ -57,5 +57,5 @@ STRANGER: Final = User("", NOBODY)
 
 
 def right_for(operation: Operation) -> Right:
-    """What it takes to run an operation."""
+    """Return the right that an operation requires."""
     return MANAGE if operation.family == "nodes" else OPERATE

@@ -1,6 +1,6 @@
 """The sandbox of a console: one simulated cluster that all browsers share.
 
-Its time stands still, or goes on in short slices between what browsers ask.
+Its virtual time stands still, or passes in short slices between requests.
 """
 
 import re
@@ -26,72 +26,72 @@ from disque_trio.web.messages import JSON, Request, Response
 from disque_trio.worker.operating.plans import MistakeError
 
 PACES: Final = (0, 0.1, 0.25, 0.5, 1, 2, 5, 10)
-"""Virtual seconds in a second of real time. It stands still at 0."""
+"""Virtual seconds per second of real time. At 0, virtual time stands still."""
 SLICE_S: Final = 0.02
-"""For so long it may keep the process at a time."""
+"""The maximum real time of a slice, in which it blocks the process."""
 REST_S: Final = 0.03
-"""Between two slices."""
+"""The pause between two slices."""
 LONELY_S: Final = 20.0
-"""When nobody has looked for so long, it stands still."""
+"""Virtual time stops if no browser has requested the state for so long."""
 PIECE: Final = 1_000
-"""Rows that are put into a slice at a time: some 20 ms of work."""
+"""The maximum number of rows that are converted at a time: some 20 ms of work."""
 ANSWER: Final = 10_000
-"""Rows of an answer at most, if they are in slices already."""
+"""The maximum number of rows in an answer, if they are converted already."""
 SLICES: Final = 500
-"""Slices of an answer at most."""
+"""The maximum number of slices in an answer."""
 FAULT_MOST: Final = 300
-"""Characters of what the page says of a bug."""
+"""The maximum number of characters of an error on the page."""
 NODES: Final = 9
 SEED: Final = (1 << 53) - 1
 _NUMBER: Final = re.compile("[0-9]{1,15}")
 
 
 Log = Callable[[str, Json], None]
-"""Logs an event with facts."""
+"""Logs an event with its fields."""
 
 
 @attrs.define
 class Course:
-    """Time that passes as fast as it can, up to some moment."""
+    """Virtual time that passes as fast as possible, up to some moment."""
 
     words: str
     moments: Iterator[Micros]
     is_closed: bool = False
-    """Nothing may be done meanwhile."""
+    """Are operations refused meanwhile?"""
     until: Micros = 0
 
 
 @attrs.define(eq=False)
 class SandboxRoom:
-    """The sandbox, and how its time passes. `run` must run while browsers ask."""
+    """The sandbox, and the passing of its virtual time. `run` must run while there are browsers."""
 
     plan: Plan | None = None
-    """Of a scenario, which it begins with; without one it is an empty cluster."""
+    """The plan of the scenario with which it begins; if None, the cluster is empty."""
     path: str = ""
     """The file of the plan."""
     nodes: int = 3
     seed: int = 0
     clock: Callable[[], float] = time.perf_counter
-    """Seconds of real time, by which slices end."""
+    """Returns seconds of real time, which limit the slices."""
     epoch: int = 0
-    """How often it has begun anew."""
+    """The number of starts, including the first."""
     pace: float = 0
     box: Sandbox = attrs.field(init=False)
     _course: Course | None = None
     _owed: float = 0.0
-    """Virtual microseconds that the pace has not been given yet."""
+    """Virtual microseconds that are due at the current pace and have not passed yet."""
     _verdict: Json | None = None
     _failed: str = ""
-    """What has failed, though the run may go on."""
+    """An error after which the run can continue."""
     _undrawn: str = ""
-    """What has failed of the timeline. There are no further slices: the table has taken part of
-    the rows."""
+    """An error of the timeline. There are no further slices, because the table contains only a part
+    of the rows."""
     _is_judged: bool = False
-    """It has ended, and the judge looks or has looked at it."""
+    """Has the judge started after the end of the run?"""
     _table: Table = attrs.field(init=False)
     _slices: list[Json] = attrs.Factory(list)
     _sliced: int = 0
-    """Rows that are in slices."""
+    """The number of rows in slices."""
     _looked: float = 0.0
     _wake: trio.Event = attrs.Factory(trio.Event)
     _log: Log = lambda _event, _facts: None
@@ -108,10 +108,8 @@ class SandboxRoom:
         self._table = Table(self.box.sim.plan.nodes, self.box.context.nodes)
         self._slices, self._sliced = [], 0
 
-    # What is shown.
-
     def state(self) -> Json:
-        """The answer to the topic."""
+        """Return the answer of the topic."""
         self._looked = trio.current_time()
         return {
             **state(self.box),
@@ -125,7 +123,8 @@ class SandboxRoom:
         }
 
     def answer(self, request: Request) -> Response | None:
-        """A file of it; None if there is no such one. Paths are below ``/sandbox/``."""
+        """Return a file of the sandbox; None if there is no such one. Paths are below
+        ``/sandbox/``."""
         name = request.path.removeprefix("/sandbox/")
         if name == "operations.py":
             return _file(name, script(self.box, self.path), b"text/x-python; charset=utf-8")
@@ -143,8 +142,8 @@ class SandboxRoom:
         return Response(200, encoded(self._rows(int(first))).encode(), JSON)
 
     def _rows(self, first: int) -> Json:
-        """The slices from this number on (`picture.table`), and the number of the next: not all of
-        them if they are many, for nothing else goes on meanwhile."""
+        """Return slices from this number on (`picture.table`) and the number of the next. Their
+        number is limited, because an answer blocks the loop."""
         found, rows = self._slices[first : first + SLICES], 0
         for number, each in enumerate(found):
             rows += len(each["rows"]["time"])
@@ -161,27 +160,26 @@ class SandboxRoom:
         return {"slices": found, "next": following, "is_more": is_more}
 
     def _slice(self) -> Json | None:
-        """The next one, if there are rows for it."""
+        """Convert the next rows; return None if there are none."""
         fresh = self.box.rows[self._sliced : self._sliced + PIECE]
         if not fresh or self._undrawn:
             return None
         sliced = self._sliced + len(fresh)
-        is_last = sliced == len(self.box.rows)  # only then has nothing else happened until now
+        is_last = sliced == len(self.box.rows)  # only then is the time after it empty until now
         try:
             made = self._table.extend(fresh, self.box.now if is_last else 0)
         except Exception as error:
             self._undrawn = self._fault("the timeline", error)
             return None
         if self._slices:
-            self._slices[-1]["bars"] = []  # the next slice has all of them
+            self._slices[-1]["bars"] = []  # the next slice contains all of them
         self._sliced = sliced
         self._slices.append(made)
         return made
 
-    # What is done.
-
     def do(self, args: Json) -> list[str]:
-        """One operation, or one order about time: in words what was done. Raises `MistakeError`."""
+        """Run one operation or time order, and return what was done, in words. Raise
+        `MistakeError`."""
         values = dict(args)
         name = values.pop("operation", None)
         if not isinstance(name, str):
@@ -262,7 +260,8 @@ class SandboxRoom:
             yield self.box.now
 
     def _anew(self, args: Args) -> str:
-        """An empty cluster; or the scenario, up to a moment, from which a person goes on."""
+        """Restart with an empty cluster, or with the scenario up to a moment, for operations from
+        there on."""
         if self.plan is None and args.has("at"):
             raise OperationError(
                 "there is no scenario to go on from: give --scenario to the console"
@@ -278,24 +277,23 @@ class SandboxRoom:
         self._course = Course(words, iter([at]), is_closed=True)
         return words
 
-    # What fails is a bug of ours. It ends neither the process nor the page.
+    # These errors are bugs. They end neither the process nor the page.
 
     def _fault(self, what: str, error: Exception) -> str:
-        """Log it. What the page says."""
+        """Log the error, and return the text for the page."""
         trace = "".join(traceback.format_exception(error))
         self._log("the sandbox has failed: this is a bug", {"traceback": trace})
         text = f"{what} has failed, the log says where: {type(error).__name__}: {error}"
         return text[:FAULT_MOST]
 
     def _end_by(self, error: Exception) -> None:
-        """Nobody knows what the simulator would do next. What it did is judged."""
+        """End the run after an error, because the state of the simulator is undefined, and judge
+        it."""
         self.box.ended = self._fault("the simulator", error)
         self.pace, self._course, self._is_judged = 0, self._judging(), True
 
-    # Time.
-
     async def run(self, log: Log) -> None:
-        """Let time pass, until it is cancelled. `log` is told of what fails."""
+        """Let virtual time pass, until cancelled. Errors are logged with `log`."""
         self._log = log
         last = trio.current_time()
         while True:
@@ -312,21 +310,21 @@ class SandboxRoom:
             await trio.sleep(REST_S)
 
     def _pass(self, real_s: float) -> None:
-        """One slice."""
+        """Run one slice."""
         ends = self.clock() + SLICE_S
         if self._course is not None:
             self._follow(self._course, ends)
         elif trio.current_time() - self._looked > LONELY_S:
             self.pace = 0
         else:
-            # What the process cannot manage is not made up for.
+            # Time that the process cannot keep up with is dropped.
             self._owed = min(self._owed + real_s * 1e6 * self.pace, 1e6 * self.pace)
             self._owed -= self._run(self.box.now + int(self._owed), ends)
         if self.box.ended and self._course is None and not self._is_judged:
             self.pace, self._course, self._is_judged = 0, self._judging(), True
 
     def _run(self, until: Micros, ends: float) -> Micros:
-        """Run to this time, or as far as one comes. How much time has passed."""
+        """Run to this time, or until the slice ends. Return how much virtual time has passed."""
         began = self.box.now
         while self.box.now < until and not self.box.ended and self.clock() < ends:
             self.box.run_to(min(until, self.box.now + GRID))
@@ -352,7 +350,7 @@ _ORDERS: Final[Mapping[str, Any]] = {
     "judge": SandboxRoom._judge,
     "anew": SandboxRoom._anew,
 }
-"""Orders about time, beside the operations."""
+"""Orders about virtual time, in addition to the operations."""
 
 
 def _file(name: str, text: str, kind: bytes) -> Response:

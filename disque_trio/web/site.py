@@ -1,4 +1,4 @@
-"""What the web port answers: the console, its socket, health, metrics, and a page to log in."""
+"""The answers of the web port: the console, its socket, health, metrics, and the login page."""
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -30,11 +30,11 @@ from disque_trio.web.websocket_session import Visitor, WebSocketSession
 
 _STATIC: Final = "/static/"
 _FRAME: Final = "/picture"
-"""A job's picture, without its data."""
+"""The page of a job's picture, without its data."""
 _READS: Final = (b"GET", b"HEAD")
 _NO_METHOD: Final = refusal(405, "only GET and HEAD are served here", (b"Allow", b"GET, HEAD"))
 _METHODS: Final = Response(204, headers=((b"Allow", b"GET, HEAD, POST, OPTIONS"),))
-"""Of the server as a whole (RFC 9110, 9.3.7)."""
+"""The answer to OPTIONS for the server as a whole (RFC 9110, 9.3.7)."""
 _BARRED: Final = (
     "This node is in protected mode: it has no password, so it serves its own machine only. Set"
     " 'requirepass-file', or say 'protected-mode no' if only people whom you trust reach this port."
@@ -73,7 +73,7 @@ class Site:
         self._api = Api(source, self._auth, self._broker, self._audit)
         self._files = static_files.load()
         self._pages = {"/": self._files["index.html"]}
-        """For those who are let in."""
+        """Pages that require a login."""
         if source.picture is not None:
             self._pages["/replay"] = static_files.picture(source.picture.page)
             self._pages["/replay.json"] = static_files.File(JSON, source.picture.data)
@@ -83,7 +83,7 @@ class Site:
         }
 
     async def run(self) -> None:
-        """Ask the cluster while browsers look, until it is cancelled."""
+        """Run the tasks of the site, until cancelled."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._broker.run)
@@ -95,13 +95,14 @@ class Site:
             await self._api.close()
 
     async def begin(self, request: Request) -> Response | Expected:
-        """The API judges a request by its head; all others have small bodies, or none."""
+        """Check the head of a request. The API checks it first; all other paths have small bodies,
+        or none."""
         if f"{request.path}/".startswith(f"{ROOT}/"):
             return await self._api.begin(request)
         return Expected(MOST_BODY, self.answer)
 
     async def answer(self, request: Request) -> Response:
-        """The response to one request."""
+        """Return the response to one request."""
         if not self._auth.knows_host(request):
             return refusal(421, _NO_HOST)
         if request.path == WHOLE:
@@ -145,7 +146,7 @@ class Site:
         return Response(200, await metrics(), CONTENT_TYPE)
 
     def _unknown(self, request: Request, user: User) -> Response:
-        """Browsers are led to the form; programs are told what is missing."""
+        """Refuse a request: browsers are redirected to the form, programs get the reason."""
         if user.role != NOBODY:
             return refusal(403, f"the role {user.role} sees no pages")
         if self._auth.must_wait(request.ip):
@@ -156,7 +157,7 @@ class Site:
         return refusal(401, "send the node's password: Authorization: Bearer PASSWORD", asks)
 
     async def _session(self, request: Request) -> Response:
-        """The only two that take a POST."""
+        """Serve `/login` and `/logout`, the only paths beside the API that take a POST."""
         if request.method in _READS:
             return self._form(200)
         if request.method != b"POST":
@@ -175,16 +176,14 @@ class Site:
         return Response(303, headers=((b"Location", b"/"), self._auth.begin_session(user.name)))
 
     def _form(self, status: int, alert: str = "") -> Response:
-        """The page to log in, with what was wrong."""
+        """Return the login page, with an error if there is one."""
         paragraph = f'<p role="alert">{alert}</p>\n' if alert else ""
         has_names = bool(self._source.config().web_users)
         name, of = (_NAME, "Password") if has_names else ("", "Password of the node")
         return Response(status, _LOGIN.format(alert=paragraph, name=name, of=of).encode(), HTML)
 
-    # The socket.
-
     async def _socket(self, request: Request) -> Response:
-        """The upgrade to a WebSocket, or why there is none."""
+        """Return the upgrade to a WebSocket, or a refusal."""
         if request.method != b"GET":
             return _NO_METHOD
         if defect := upgrade.defect(request.headers):
@@ -237,7 +236,7 @@ class Site:
 
 
 async def serve(source: Source, sockets: Sequence[socket.socket]) -> None:
-    """Serve a web port until it is cancelled."""
+    """Serve a web port until cancelled."""
     site = Site(source)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(site.run)
@@ -252,6 +251,6 @@ async def serve_node(
     connect_inside: Callable[[], socket.socket],
     tls: Keeper | None = None,
 ) -> None:
-    """Serve the web port of a node until it is cancelled. `connect_inside` makes connections to
-    it."""
+    """Serve the web port of a node until cancelled. `connect_inside` opens connections to the
+    node."""
     await serve(of_node(node, connect_inside, tls), sockets)

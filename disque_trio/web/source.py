@@ -1,4 +1,4 @@
-"""Whose console it is: a node's, or that of a process that has no node."""
+"""The source of a console's data: a node, or a process without a node."""
 
 import socket
 import ssl
@@ -23,7 +23,7 @@ from disque_trio.web.metrics import Exposition
 from disque_trio.web.subscriptions import Steered
 
 PATIENCE_S: Final = 5.0
-"""A connection to a node that gives nothing for so long is closed."""
+"""A connection to a node without input for so long is closed."""
 _PROGRAM: Final = "disque-trio-console"
 
 
@@ -32,43 +32,43 @@ class Picture:
     """A run that was recorded or simulated (`sim.picture`)."""
 
     page: bytes
-    """As one file."""
+    """The picture as one file."""
     data: bytes
-    """What is in it, as JSON."""
+    """Its content as JSON."""
 
 
 @attrs.frozen(kw_only=True)
 class Source:
-    """What the web port shows, and whom it tells of what happens there."""
+    """The data of a web port, and the receivers of its events."""
 
     config: Callable[[], Config]
-    """The configuration as it is now: password, names, port."""
+    """Returns the current configuration: password, names, port."""
     client: DeadlineClient
-    """Asks the cluster."""
+    """The client of the cluster."""
     checks: Callable[[], Iterable[Check]]
-    """Can it serve?"""
+    """Returns the conditions for serving clients."""
     wrong_password: Callable[[str], None]
-    """Called with the address of who gave one."""
+    """Called with the address that sent a wrong password."""
     warn: Callable[[str, str], None]
-    """Takes an event and the other side's address."""
+    """Takes an event and the address of the other side."""
     log: Callable[[str, dict[str, Any]], None]
-    """Logs an event with facts."""
+    """Logs an event with its fields."""
     metrics: Callable[[], Awaitable[bytes]] | None = None
     tls: Callable[[], ssl.SSLContext | None] = lambda: None
-    """How to speak TLS with browsers; None is plain HTTP."""
+    """Returns the TLS context for browsers; None means plain HTTP."""
     picture: Picture | None = None
     sandbox: Steered | None = None
-    """A simulated cluster to break by hand (`web.sandbox`)."""
+    """A simulated cluster for operations by hand (`web.sandbox`)."""
     has_cluster: bool = True
-    """Is there a cluster to ask, or the picture alone?"""
+    """Is there a cluster, or only a picture or a sandbox?"""
 
 
 def of_node(
     node: Node, connect_inside: Callable[[], socket.socket], tls: Keeper | None = None
 ) -> Source:
-    """The console of a node. It asks the node as any client does, by the port for clients. If that
-    speaks TLS only, it asks from within the process: the node's certificate need not be one that
-    the node accepts of clients."""
+    """Return the source for the console of a node. It connects to the node's port for clients, as
+    any client does. If that port uses only TLS, it connects within the process, so that the node's
+    own certificate need not be accepted for clients."""
 
     def password() -> bytes | None:
         return node.state.config.requirepass or None
@@ -107,8 +107,8 @@ async def _connect(
 
 
 def own_address(config: Config) -> Address:
-    """Where a node finds itself. Where that speaks TLS, other nodes are not asked
-    (`Client.discover`)."""
+    """Return an address at which the node itself is reached. If it uses TLS, other nodes are not
+    asked (`Client.discover`)."""
     host = next((each for each in config.bind if each not in _ANY), "127.0.0.1")
     if config.port:
         return Address(host=host, port=config.port)
@@ -127,8 +127,8 @@ def alone(
     picture: Picture | None,
     sandbox: Steered | None = None,
 ) -> Source:
-    """The console of a process that has no node: of a cluster, of a run's picture, of a sandbox, or
-    of several of them."""
+    """Return the source for the console of a process without a node: with a cluster, the picture of
+    a run, a sandbox, or several of them."""
 
     def warn(event: str, ip: str) -> None:
         log.warning(event, address=ip)

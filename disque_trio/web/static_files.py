@@ -1,4 +1,5 @@
-"""The files of the console's page, from the package: read once, with an ETag, packed if asked."""
+"""The files of the console's page, from the package: read once, with an ETag, compressed on
+request."""
 
 import base64
 import functools
@@ -21,17 +22,17 @@ _KINDS: Final[Mapping[str, bytes]] = {
     "svg": b"image/svg+xml",
 }
 _CACHE: Final[Header] = (b"Cache-Control", b"no-cache")
-"""It may be kept, and is asked for again: an ETag saves the bytes."""
+"""Browsers may cache the file but must revalidate it; the ETag avoids a second transfer."""
 
 
 @attrs.frozen
 class File:
-    """One of them."""
+    """A file."""
 
     kind: bytes
     body: bytes
     more: tuple[Header, ...] = ()
-    """Headers."""
+    """Additional headers."""
     packed: bytes = attrs.field(init=False, repr=False)
     tag: bytes = attrs.field(init=False)
 
@@ -44,7 +45,7 @@ class File:
         return b'"%s"' % hashlib.sha256(self.body).hexdigest()[:16].encode()
 
     def answer(self, request: Request) -> Response:
-        """The file, or that the browser has it."""
+        """Return the file, or 304 if the browser has it."""
         headers = ((b"ETag", self.tag), (b"Vary", b"Accept-Encoding"), _CACHE, *self.more)
         if self.tag in [
             each.strip() for each in request.headers.get(b"if-none-match", b"").split(b",")
@@ -57,11 +58,11 @@ class File:
 
 
 _TIMELINE: Final = "timeline"
-"""The folder of the component that pictures of runs have, too."""
+"""The folder of the timeline, which pictures of runs use as well."""
 
 
 def load() -> dict[str, File]:
-    """By name; those of the timeline as `timeline/NAME`."""
+    """Return the files by name; those of the timeline as `timeline/NAME`."""
     folders = {
         "": files("disque_trio.web").joinpath("static"),
         f"{_TIMELINE}/": files("disque_trio.sim.picture").joinpath(_TIMELINE),
@@ -77,17 +78,18 @@ def load() -> dict[str, File]:
 
 @functools.cache
 def frame() -> File:
-    """The file of a job's picture, without its data: the page of the job puts them in and saves it.
+    """Return the file of a job's picture without its data, which the page of the job inserts and
+    saves.
 
-    No page by itself, so it is plain text. The first call loads the simulator's modules, which a
-    node has no need of otherwise: call it in a thread.
+    It is no page by itself, so it is plain text. The first call loads the simulator's modules,
+    which a node does not need otherwise: call it in a thread.
     """
     page: Any = import_module("disque_trio.sim.picture.page")
     return File(TEXT, page.frame("The timeline of a job").encode())
 
 
 def picture(page: bytes) -> File:
-    """A page that has its script and its styles in it, which its policy admits by their digests."""
+    """Return a page with inline scripts and styles. Its policy permits them by their digests."""
     script, style = (
         b" ".join(_sources(re.findall(rb"<%b>(.*?)</%b>" % (tag, tag), page, re.DOTALL)))
         for tag in (b"script", b"style")

@@ -1,4 +1,4 @@
-"""One look for all browsers that ask the same. Nobody asks the nodes when nobody looks."""
+"""One request to the nodes for all browsers with the same question, and none without browsers."""
 
 import contextlib
 import time
@@ -16,45 +16,45 @@ from disque_trio.web.pieces import encoded_in_turns
 from disque_trio.worker.operating.plans import MistakeError
 
 LINGER_S: Final = 10.0
-"""How long the connections to nodes stay open after the last browser has gone."""
+"""How long the connections to nodes stay open after the last browser has left."""
 REST: Final = 4
-"""A question that takes long is asked again after so many times as long at least."""
+"""The minimum pause after a question, as a multiple of the time that its answer took."""
 _LOOK_S: Final = 0.5
 _AFTER_BUG_S: Final = 5.0
 SOCKETS: Final = 32
-"""Browsers at the same time."""
+"""The maximum number of browsers at the same time."""
 
 Deliver = Callable[["View"], None]
 
 
 class Steered(Protocol):
-    """A sandbox (`web.sandbox`), which a node never has."""
+    """The interface of a sandbox (`web.sandbox`), which no node has."""
 
     def state(self) -> Json:
-        """How things are in it."""
+        """Return its state."""
 
     def do(self, args: Json) -> list[str]:
-        """One operation. In words what was done. Raises `MistakeError`."""
+        """Run one operation, and return what was done, in words. Raise `MistakeError`."""
 
     def answer(self, request: Request) -> Response | None:
-        """A file of it."""
+        """Return one of its files."""
 
     async def run(self, log: Callable[[str, Json], None]) -> None:
-        """Let its time pass, until it is cancelled. `log` takes an event with facts."""
+        """Let virtual time pass, until cancelled. `log` takes an event with its fields."""
 
 
 SANDBOX: Final = "sandbox"
 """The topic."""
 STEER: Final = "steer"
-"""The operation, which has no plan: what is done in a sandbox harms nobody."""
+"""The operation. It has no plan, because operations in a sandbox do no harm."""
 
 
 @attrs.frozen
 class View:
-    """The answer to a question: `put` but for the id, or an error."""
+    """The answer to a question: a `put` frame without its id, or an error."""
 
     text: str
-    """Data and nodes that were not reached, as JSON; or why there are none."""
+    """Data and the nodes that were not reached, as JSON; or the reason why there are none."""
     at: int = 0
     """Unix milliseconds."""
     is_error: bool = False
@@ -62,19 +62,19 @@ class View:
 
 @attrs.define(eq=False)
 class Subscriber:
-    """A browser's interest in an answer."""
+    """A browser's subscription to an answer."""
 
     deliver: Deliver
     every_s: float
     due: float = 0.0
-    """When it may be given another one, by Trio's clock."""
+    """When the next answer may be delivered, by Trio's clock."""
     has: str | None = None
-    """What it was given last."""
+    """The text of the last delivered answer."""
 
 
 @attrs.define(eq=False)
 class Question:
-    """What at least one browser asks."""
+    """A question of at least one browser."""
 
     topic: str
     args: Json
@@ -83,7 +83,7 @@ class Question:
     last: View | None = None
 
     def spread(self, view: View) -> None:
-        """Give it to those who have something else, and may be given it now."""
+        """Deliver the answer to the subscribers that have another one and are due."""
         self.last = view
         now = trio.current_time()
         for each in list(self.subscribers):
@@ -93,27 +93,27 @@ class Question:
 
     @property
     def period(self) -> float:
-        """Of who wants it most often."""
+        """The shortest period of its subscribers."""
         return min((each.every_s for each in self.subscribers), default=1.0)
 
 
 @attrs.define(eq=False)
 class Broker:
-    """Of one process. `run` must run while browsers ask."""
+    """All questions of one process. `run` must run while there are browsers."""
 
     observer: Observer
     warn: Callable[[str], None]
-    """Told of mistakes of ours, which end no node."""
+    """Logs errors that are bugs. They do not end the node."""
     sandbox: Steered | None = None
     sockets: int = 0
-    """Browsers that are connected."""
+    """The number of connected browsers."""
     _questions: dict[str, Question] = attrs.Factory(dict)
     _nursery: trio.Nursery | None = None
     _at_work: int = 0
     _is_observing: bool = False
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         try:
             async with trio.open_nursery() as self._nursery:
                 await trio.sleep_forever()
@@ -123,8 +123,8 @@ class Broker:
                 await self.observer.client.close()
 
     def subscribe(self, topic: str, args: Json, subscriber: Subscriber) -> Callable[[], None]:
-        """Deliver answers to it, until the function that is returned is called."""
-        args = {} if topic == SANDBOX else args  # it has none: all who look share one look
+        """Deliver answers to the subscriber, until the returned function is called."""
+        args = {} if topic == SANDBOX else args  # all browsers share one question
         key = encoded({"topic": topic, "args": dict(sorted(args.items()))})
         question = self._questions.get(key)
         if question is None:
@@ -141,7 +141,7 @@ class Broker:
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
-        """Keep the connections while something is done."""
+        """Keep the connections open while a request runs."""
         self._at_work += 1
         self._watch()
         try:
@@ -171,7 +171,7 @@ class Broker:
             del self._questions[key]
 
     async def _observe(self) -> None:
-        """Count queues and so on while there are questions, and a little longer."""
+        """Run the observer while there are questions, and `LINGER_S` longer."""
         while self._is_needed:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._run_observer)
@@ -196,7 +196,7 @@ class Broker:
             idle_s = 0.0 if self._is_needed else idle_s + _LOOK_S
 
     async def _ask(self, question: Question) -> None:
-        """The same again and again, until nobody wants to know."""
+        """Ask periodically, until the question has no subscribers."""
         with question.scope:
             while True:
                 began = trio.current_time()

@@ -1,7 +1,7 @@
-"""A connection that becomes a WebSocket: trio-websocket on a stream whose head was read by h11.
+"""The upgrade of a connection to a WebSocket: trio-websocket on a stream whose head h11 has parsed.
 
-The library is used through two functions, here alone. What it does not look after is done here:
-deadlines for sends and for the handshake, and an end that does not wait for the other side.
+Only this module uses the library, through two functions. It adds what the library lacks: deadlines
+for sends and for the handshake, and a close that does not wait for the other side.
 """
 
 import base64
@@ -16,10 +16,10 @@ from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_st
 PROTOCOL: Final = "disque.console.1"
 """The only subprotocol."""
 MOST_FRAME: Final = 64 << 10
-"""Bytes of a message of a browser."""
+"""The maximum size of a message from a browser."""
 HANDSHAKE_S: Final = 5.0
 SEND_S: Final = 20.0
-"""A browser that takes nothing for so long is left alone."""
+"""A browser that reads nothing for so long is disconnected."""
 CLOSE_S: Final = 1.0
 _PIECE: Final = 16 << 10
 
@@ -27,7 +27,7 @@ Session = Callable[[WebSocketConnection], Awaitable[None]]
 
 
 def defect(headers: Mapping[bytes, bytes]) -> str:
-    """Why it is no handshake that can be answered; empty if it is one."""
+    """Return why the request is no valid handshake; empty if it is valid."""
     offered = headers.get(b"sec-websocket-protocol", b"").decode("latin-1")
     wants = b"upgrade" in headers.get(b"connection", b"").lower()
     if not wants or headers.get(b"upgrade", b"").lower() != b"websocket":
@@ -42,8 +42,8 @@ def defect(headers: Mapping[bytes, bytes]) -> str:
 
 
 def handshake(headers: Mapping[bytes, bytes]) -> bytes:
-    """The same in words of ours, with its key alone: the library raises errors of other kinds for
-    bytes that are not ASCII."""
+    """Return the handshake in a fixed form with only its key: the library raises other kinds of
+    errors for bytes that are not ASCII."""
     lines = (
         b"GET /socket HTTP/1.1",
         b"Host: localhost",
@@ -65,13 +65,13 @@ def _is_key(key: bytes) -> bool:
 
 @attrs.define(eq=False)
 class Replayed(trio.abc.Stream):
-    """A stream before which some bytes come."""
+    """A stream with bytes that were read before."""
 
     stream: trio.abc.Stream
     first: bytes
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Those bytes, then the stream's."""
+        """Return these bytes first, then those of the stream."""
         if not self.first:
             return bytes(await self.stream.receive_some(max_bytes))
         await trio.lowlevel.checkpoint()
@@ -80,22 +80,22 @@ class Replayed(trio.abc.Stream):
         return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Raises TooSlowError if the other side takes nothing for `SEND_S`."""
+        """Send the data. Raise TooSlowError if the other side reads nothing for `SEND_S`."""
         for start in range(0, len(data), _PIECE):
             with trio.fail_after(SEND_S):
                 await self.stream.send_all(data[start : start + _PIECE])
 
     async def wait_send_all_might_not_block(self) -> None:
-        """As the stream."""
+        """As for the stream."""
         await self.stream.wait_send_all_might_not_block()
 
     async def aclose(self) -> None:
-        """As the stream."""
+        """As for the stream."""
         await self.stream.aclose()
 
 
 async def upgraded(stream: trio.abc.Stream, first: bytes, session: Session) -> None:
-    """Answer the handshake, which is the `first` bytes, and `session` until either side ends it."""
+    """Accept the handshake in the `first` bytes, and run `session` until either side ends it."""
     try:
         async with trio.open_nursery() as nursery:
             with trio.move_on_after(HANDSHAKE_S) as limit:

@@ -1,7 +1,8 @@
-"""Users by name: their roles, and what proves who they are.
+"""Users by name: their roles, and the proofs of their identity.
 
-A password is kept as its scrypt, which is slow on purpose. A token is 32 random bytes, which nobody
-can guess, so its SHA-256 does. The passwords of directives are users, too: `admin` and `reader`.
+A password is stored as its scrypt hash, which is slow by design. A token is 32 random bytes, which
+nobody can guess, so that its SHA-256 hash suffices. The passwords of directives are users, too:
+`admin` and `reader`.
 """
 
 import base64
@@ -34,15 +35,15 @@ class Account:
     name: str
     role: Role
     secret: bytes = attrs.field(repr=False)
-    """What proves it: `scrypt$n$r$p$salt$hash`, `sha256$hash`, or `plain$password`."""
+    """The stored proof: `scrypt$n$r$p$salt$hash`, `sha256$hash`, or `plain$password`."""
 
     @property
     def is_slow(self) -> bool:
-        """Does it take time to compare a password?"""
+        """Is the comparison of its password slow?"""
         return self.secret.startswith(SCRYPT)
 
     def fits(self, word: bytes) -> bool:
-        """Is this its password or token? Compares in constant time."""
+        """Is this its password or token? The comparison takes constant time."""
         kind, _, rest = self.secret.partition(b"$")
         if kind == PLAIN:
             return hmac.compare_digest(word, rest)
@@ -54,7 +55,7 @@ class Account:
 
 
 def hashed(password: bytes) -> bytes:
-    """What is kept of a password."""
+    """Return the stored form of a password."""
     salt = os.urandom(16)
     n, r, p = _COST
     parts = (base64.b64encode(salt), base64.b64encode(_scrypt(password, salt, n, r, p)))
@@ -62,7 +63,7 @@ def hashed(password: bytes) -> bytes:
 
 
 def nobody() -> bytes:
-    """What no password fits, though to find that out takes as long."""
+    """Return a stored form that no password matches; the comparison takes as long as for others."""
     salt, digest = (base64.b64encode(bytes(size)) for size in (16, 32))
     return b"$".join((SCRYPT, b"%d$%d$%d" % _COST, salt, digest))
 
@@ -72,13 +73,14 @@ def _scrypt(password: bytes, salt: bytes, n: int, r: int, p: int) -> bytes:
 
 
 def token() -> tuple[str, bytes]:
-    """A new one, and what is kept of it."""
+    """Return a new token and its stored form."""
     word = _TOKEN + secrets.token_urlsafe(32)
     return word, SHA256 + b"$" + hashlib.sha256(word.encode()).hexdigest().encode()
 
 
 def accounts(config: Config) -> Mapping[str, Account]:
-    """All users by name. One of `web-users-file` takes the place of a password of a directive."""
+    """Return all users by name. A user of `web-users-file` replaces the user of a directive with
+    the same name."""
     return _accounts(config.requirepass, config.web_reader_password, config.web_users)
 
 
@@ -90,11 +92,11 @@ def _accounts(requirepass: bytes, reader: bytes, users: bytes) -> Mapping[str, A
 
 
 def parsed(text: bytes) -> list[Account]:
-    """Those of a file, which was checked when it was read."""
+    """Return the users of a file, which was checked when it was read."""
     lines = (line.decode("ascii").split(":") for line in text.splitlines() if is_entry(line))
     return [Account(name, role, secret.encode()) for name, role, secret in lines]
 
 
 def is_entry(line: bytes) -> bool:
-    """Is it neither empty nor a comment?"""
+    """Is the line neither empty nor a comment?"""
     return bool(line.strip()) and not line.startswith(b"#")

@@ -1,4 +1,4 @@
-"""One browser's socket: what it asks, what it is told, and its end."""
+"""The WebSocket of one browser: its questions, the answers, its operations, and its end."""
 
 import contextlib
 import json
@@ -22,39 +22,39 @@ from disque_trio.web.subscriptions import SANDBOX, STEER, Broker, Subscriber, Vi
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan
 
 EVERY_MS: Final = 500
-"""Nobody is given answers more often."""
+"""The minimum period of a subscription."""
 SANDBOX_MS: Final = 100
-"""But for those about a sandbox, which ask no node."""
+"""The same for the sandbox, which asks no node."""
 SUBSCRIPTIONS: Final = 32
 TOKEN_S: Final = 60.0
-"""How long a plan may be carried out."""
+"""How long a plan stays valid."""
 PLANS: Final = 16
 AT_ONCE: Final = 4
-"""Operations of one browser at the same time."""
+"""The maximum number of operations of one browser at the same time."""
 UNREAD: Final = 256
-"""Frames that wait for a browser, beside the newest of each subscription."""
+"""The maximum number of unsent frames, in addition to the newest answer of each subscription."""
 _QUESTION: Final = 4096
-"""Bytes of the arguments of a topic."""
+"""The maximum size of the arguments of a topic."""
 PING_S: Final = 20.0
 PONG_S: Final = 10.0
 
 
 @attrs.frozen(kw_only=True)
 class Visitor:
-    """Who has come."""
+    """The user of a connection."""
 
     user: Callable[[], User]
-    """As it may act now: the port may only read since it came."""
+    """Returns the user with the current rights: the port may have become read-only."""
     is_still_in: Callable[[], bool]
-    """May it stay: is its session still good?"""
+    """Is the user's login still valid?"""
     note: Callable[..., None]
-    """Puts what it has done into the audit log (`audit.Audit.note`)."""
+    """Adds an operation to the audit log (`audit.Audit.note`)."""
     hello: Json
-    """What it is told first."""
+    """The first frame."""
 
 
 class _EndError(Exception):
-    """The socket ends; the text says why."""
+    """The socket ends; the text is the reason."""
 
 
 @attrs.define
@@ -66,25 +66,25 @@ class _Planned:
 
 @attrs.define(eq=False)
 class WebSocketSession:
-    """With one browser. `run` is the whole of it."""
+    """The session with one browser. `run` is the whole of it."""
 
     broker: Broker
     visitor: Visitor
     socket: WebSocketConnection
     _leave: dict[int, Callable[[], None]] = attrs.Factory(dict)
-    """By subscription, what ends it."""
+    """By subscription: the function that ends it."""
     _fresh: dict[int, View] = attrs.Factory(dict)
-    """By subscription, the newest answer that has not been sent."""
+    """By subscription: the newest answer, if it has not been sent."""
     _frames: deque[str] = attrs.Factory(deque)
     _wake: trio.Event = attrs.Factory(trio.Event)
     _plans: dict[str, _Planned] = attrs.Factory(dict)
     _running: dict[int, trio.CancelScope] = attrs.Factory(dict)
     _nursery: trio.Nursery | None = None
     _is_within: bool = False
-    """Has a part of an answer been sent, and not the rest?"""
+    """Has only a part of an answer been sent?"""
 
     async def run(self) -> None:
-        """Until the browser goes, is too slow, or may not stay."""
+        """Run until the browser leaves, is too slow, or its login ends."""
         self._say({"t": "hello", "v": 1, **self.visitor.hello})
         try:
             async with trio.open_nursery() as self._nursery:
@@ -102,12 +102,10 @@ class WebSocketSession:
 
     async def _bye(self, reason: str) -> None:
         if self._is_within:
-            return  # it would be taken for the rest of the message
+            return  # the browser would read it as a part of the message
         gone = (ConnectionClosed, trio.BrokenResourceError, trio.ClosedResourceError)
         with trio.move_on_after(1.0, shield=True), contextlib.suppress(*gone):
             await self.socket.send_message(encoded({"t": "bye", "says": reason}))
-
-    # Out.
 
     def _say(self, frame: Json) -> None:
         if len(self._frames) >= UNREAD:
@@ -119,8 +117,8 @@ class WebSocketSession:
         self._say({"t": "error", "id": id, "says": text})
 
     async def _send(self) -> None:
-        """Frames in their order, then the newest answers. A slow browser misses what was between:
-        nothing is queued for it."""
+        """Send frames in order, then the newest answers. Older answers are not queued for a slow
+        browser, and it never receives them."""
         while True:
             await self._wake.wait()
             self._wake = trio.Event()
@@ -140,7 +138,7 @@ class WebSocketSession:
         self._is_within = False
 
     async def _watch(self) -> None:
-        """Pings, and the end of the session."""
+        """Send pings, and end the socket if one is not answered or the login has ended."""
         while True:
             await trio.sleep(PING_S)
             if not self.visitor.is_still_in():
@@ -149,8 +147,6 @@ class WebSocketSession:
                 await self.socket.ping()
             if limit.cancelled_caught:
                 raise _EndError("it does not answer pings")
-
-    # In.
 
     async def _read(self) -> None:
         while True:
@@ -203,8 +199,6 @@ class WebSocketSession:
         if leave := self._leave.pop(id, None):
             leave()
         self._fresh.pop(id, None)
-
-    # Operations.
 
     def _do(self, frame: Json) -> None:
         id, token = _id(frame), frame.get("token")
@@ -299,7 +293,8 @@ def _number(frame: Json) -> int | None:
 
 
 def _args(frame: Json, most: int | None = None) -> Json:
-    """Operations may have a body; the size of a frame is limited in any case."""
+    """Return the arguments of a frame. Those of operations may contain a body, so only the size of
+    a frame limits them."""
     args = frame.get("args", {})
     if not isinstance(args, dict) or (most and len(encoded(args)) > most):
         raise MistakeError("'args' is no object, or a large one")

@@ -1,8 +1,8 @@
-"""Everything that people can change in a cluster: one table, from which the console has its
-buttons, the command line its subcommands, and `App.admin` its methods.
+"""All operations on a cluster in one table: the buttons of the console, the subcommands of the
+command line and the methods of `App.admin` follow from it.
 
-An operation is planned first, which changes nothing, so that a person reads what will happen. To
-run the plan is another step; it reports node by node.
+An operation is planned first, which changes nothing, so that a person can read its effects. Running
+the plan is a separate step, which reports the result of each node.
 """
 
 from collections.abc import Mapping
@@ -246,14 +246,14 @@ OPERATIONS: Final[Mapping[str, Operation]] = {each.key: each for each in _TABLE}
 
 
 def found(key: object) -> Operation:
-    """The operation with this key. Raises `MistakeError`."""
+    """Return the operation with this key. Raise `MistakeError`."""
     if not isinstance(key, str) or key not in OPERATIONS:
         raise MistakeError(f"there is no operation '{key}': {', '.join(OPERATIONS)}")
     return OPERATIONS[key]
 
 
 def fields_of(args: Mapping[str, object]) -> Json:
-    """Arguments of a program or of a command line, as a browser would give them."""
+    """Return arguments of a program or of a command line in the form that a browser sends."""
     fields: Json = {}
     for name, value in args.items():
         text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

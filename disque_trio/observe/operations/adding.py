@@ -1,4 +1,4 @@
-"""Operations that add jobs: their plans."""
+"""Plans of the operations that add jobs."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -24,13 +24,13 @@ from disque_trio.worker.operating.states import Copy, added_at
 from disque_trio.worker.runtime import runtime
 
 _WORDS: Final = 4
-"""Of ADDJOB, before its options."""
+"""The number of words of ADDJOB before its options."""
 _NET_S: Final = 60
-"""After so long a job without its key is enqueued, if the one with the key could not be added."""
+"""If the job with the key cannot be added, a copy without the key is enqueued after this delay."""
 
 
 def argument_of(option: Option) -> Argument:
-    """How a person gives an option of ADDJOB."""
+    """Return the argument for an option of ADDJOB."""
     about = option.meaning.partition(";")[0].partition(". ")[0].replace("`", "")
     argument = partial(
         Argument, name=option.name, about=f"{option.form}: {about}", is_rare=True, is_asked=True
@@ -46,12 +46,12 @@ def argument_of(option: Option) -> Argument:
 
 
 def _body(args: Json) -> bytes:
-    """Raises `MistakeError` without one."""
+    """Return the body. Raise `MistakeError` if it is missing."""
     return b"" if args.get("body") == "" else raw(given_name(args, "body"))
 
 
 def _asked(queue: str, body: bytes, values: Mapping[str, Any]) -> Command[str]:
-    """ADDJOB. Raises `MistakeError` for options that contradict each other."""
+    """Return ADDJOB. Raise `MistakeError` for options that contradict each other."""
     asked = commands.addjob(raw(queue), body, **values)
     try:
         parse_options(list(asked.words[_WORDS:]))
@@ -62,7 +62,7 @@ def _asked(queue: str, body: bytes, values: Mapping[str, Any]) -> Command[str]:
 
 
 def _options(args: Json) -> dict[str, Any]:
-    """Those of ADDJOB that are given, as the client takes them."""
+    """Return the given options of ADDJOB, in the types of the client."""
     values: dict[str, Any] = {}
     for option in OPTIONS:
         value = args.get(option.name)
@@ -80,7 +80,7 @@ def _options(args: Json) -> dict[str, Any]:
 
 
 def _in_words(values: Mapping[str, Any]) -> str:
-    """Such as `RETRY 60, LIMIT 3`."""
+    """Return the options in words, such as `RETRY 60, LIMIT 3`."""
     parts = []
     for option in OPTIONS:
         if (value := values.get(option.name)) is None:
@@ -94,7 +94,7 @@ def _in_words(values: Mapping[str, Any]) -> str:
 
 
 async def add(client: Client, args: Json) -> Plan:
-    """ADDJOB at any node."""
+    """Plan ADDJOB at any node."""
     queue, body, values = given_name(args, "queue"), _body(args), _options(args)
     asked = _asked(queue, body, values)
     names = await names_of(client)
@@ -122,7 +122,8 @@ async def add(client: Client, args: Json) -> Plan:
 
 
 def _carried(job: JobDetails, now: float) -> dict[str, Any]:
-    """The options of a job, for one that replaces it. It lives for as long as this one would."""
+    """Return the options for the replacement of a job. It expires when the job would have
+    expired."""
     values: dict[str, Any] = {"replicate": job.repl, "retry": job.retry, "ttl": max(job.ttl, 1)}
     if is_delayed(job):
         values["delay"] = round(added_at(job) + job.delay - now, 3)
@@ -134,7 +135,8 @@ def _carried(job: JobDetails, now: float) -> dict[str, Any]:
 
 
 def _check_free(id: str, copies: Sequence[Copy]) -> list[str]:
-    """Refuse a job that a worker has; in words what may be so. Raises `MistakeError`."""
+    """Return possible side effects of a replacement. Raise `MistakeError` if a worker has the
+    job."""
     states = {copy.job.state for copy in copies}
     phases = {copy.job.more.get("phase") for copy in copies}
     if any(copy.job.more.get("follows") == 1 for copy in copies):
@@ -148,8 +150,9 @@ def _check_free(id: str, copies: Sequence[Copy]) -> list[str]:
 
 
 async def edit(client: Client, args: Json) -> Plan:
-    """ADDJOB with the options of the job and another body, then ACKJOB; of a job with a key CANCEL
-    KEY, then ADDJOB. At each moment one of them is there."""
+    """Plan the replacement of a job: ADDJOB with its options and another body, then ACKJOB. For a
+    job with a key, a delayed copy without the key is added before CANCEL KEY, so that a job with
+    the new or old body exists at each moment."""
     live_job = await live(client, args)
     id, copies = live_job.id, live_job.copies
     body, doubts = _body(args), _check_free(id, copies)

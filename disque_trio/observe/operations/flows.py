@@ -1,4 +1,4 @@
-"""Operations on flows: their plans."""
+"""Plans of the operations on flows."""
 
 from collections import Counter
 
@@ -22,7 +22,8 @@ _OVER = ("done", "cancelled", "unknown")
 
 
 async def _found(client: Client, args: Json) -> tuple[EnqueuedFlow, FlowStatus, list[str]]:
-    """And lines about nodes that did not answer. Raises `MistakeError` if no node has it."""
+    """Return a flow, its status, and lines about nodes that did not answer. Raise `MistakeError` if
+    no node has the flow, or `SilentNodeError` if one that does not answer may have it."""
     id = word(args, "id")
     flow = await asking.find(reader(), client, id)
     unreached, names = (await answering(client)).unreached, await names_of(client)
@@ -35,13 +36,13 @@ async def _found(client: Client, args: Json) -> tuple[EnqueuedFlow, FlowStatus, 
 
 
 def _tasks(status: FlowStatus, *states: str) -> str:
-    """How many members of each task are in these states."""
+    """Return the number of members in these states, by task."""
     tasks = Counter(each.task for each in status.members if each.state in states)
     return ", ".join(f"{count} {readable(task)}" for task, count in tasks.most_common())
 
 
 async def cancel(client: Client, args: Json) -> Plan:
-    """The mark that tells the coordinator."""
+    """Plan to add the mark that cancels the flow; the coordinator reads it."""
     flow, status, unasked = await _found(client, args)
     if status.state in _OVER:
         raise MistakeError(f"flow {flow.id} is over: {status.state}")
@@ -66,7 +67,7 @@ async def cancel(client: Client, args: Json) -> Plan:
 
 
 async def retry(client: Client, args: Json) -> Plan:
-    """REDRIVE of each dead member."""
+    """Plan a REDRIVE of each dead member."""
     flow, status, unasked = await _found(client, args)
     if not status.dead:
         raise MistakeError(f"no member of flow {flow.id} is dead")

@@ -1,4 +1,4 @@
-"""Operations on single jobs: their plans."""
+"""Plans of the operations on single jobs."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -39,19 +39,19 @@ class Live:
 
     id: str
     copies: list[Copy]
-    """Of the nodes that answer."""
+    """The copies of the nodes that answer."""
     unreached: Mapping[str, str]
     names: Names
 
     @property
     def silent_holders(self) -> dict[str, str]:
-        """The nodes that may have it too and do not answer, and why."""
+        """The nodes that may have a copy and do not answer, with the reason."""
         holders = {id for copy in self.copies for id in copy.job.nodes_delivered}
         ids = self.names.ids
         return {w: why for w, why in self.unreached.items() if ids.get(w) in {None, *holders}}
 
     def doubts(self) -> list[str]:
-        """Lines for a plan that one node carries out."""
+        """Return lines about silent holders, for a plan that one node runs."""
         return [
             f"{self.names(node)} may have it too, and does not answer: {why}"
             for node, why in self.silent_holders.items()
@@ -59,7 +59,8 @@ class Live:
 
 
 async def live(client: Client, args: Json) -> Live:
-    """The copies of a job that has not ended. Raises `MistakeError` if there is none."""
+    """Return the copies of a job that has not ended. Raise `MistakeError` if there is none, or
+    `SilentNodeError` if a node that does not answer may have one."""
     id = word(args, "id")
     found, names = await Jobs(client).find(id), await names_of(client)
     copies = [copy for copy in found.items if copy.job.state != "acked"]
@@ -78,7 +79,8 @@ def _one(
     make: Callable[..., Command[int]],
     done: str,
 ) -> Run:
-    """Ask one node to do it. `done` says in a word what the job then is."""
+    """Return a run that sends the command to one node. `done` is the job's state afterwards, in
+    words."""
 
     async def run(outcome: Outcome, _report: Report) -> None:
         if unwrap(*await client.ask(node, [make(id)])):
@@ -93,7 +95,7 @@ def _one(
 
 
 async def requeue(client: Client, args: Json) -> Plan:
-    """ENQUEUE at one node."""
+    """Plan ENQUEUE at one node."""
     job = await live(client, args)
     id, copies = job.id, job.copies
     states = {copy.job.state for copy in copies}
@@ -113,7 +115,7 @@ async def requeue(client: Client, args: Json) -> Plan:
 
 
 async def acknowledge(client: Client, args: Json) -> Plan:
-    """ACKJOB."""
+    """Plan ACKJOB."""
     job = await live(client, args)
     holders = counted(len(job.copies), "node that has", "nodes that have")
     unasked = silent(job.silent_holders, job.names, f"it may deliver the job, and {LATER}")
@@ -126,7 +128,7 @@ async def acknowledge(client: Client, args: Json) -> Plan:
 
 
 async def nack(client: Client, args: Json) -> Plan:
-    """NACK at a node where a worker may have it."""
+    """Plan NACK at a node where the job is active."""
     job = await live(client, args)
     active = [copy for copy in job.copies if copy.job.state == "active"]
     if not active:
@@ -139,8 +141,8 @@ async def nack(client: Client, args: Json) -> Plan:
 def of_dead(
     make: Callable[..., Command[int]], effect: str, done: str, *, ends: bool
 ) -> Callable[[Client, Json], Any]:
-    """Of an operation on a dead job: `make` is the command. Of one that `ends` the job, other
-    holders learn."""
+    """Return a plan function for dead jobs: `make` returns the command. If it `ends` the job, the
+    node informs the other holders."""
 
     async def plan(client: Client, args: Json) -> Plan:
         job = await live(client, args)
@@ -157,7 +159,7 @@ def of_dead(
 
 
 async def delete(client: Client, args: Json) -> Plan:
-    """DELJOB at each node that has it."""
+    """Plan DELJOB at each node that has the job."""
     job = await live(client, args)
     nodes, names = [copy.node for copy in job.copies], job.names
     unasked = silent(job.unreached, names, "it keeps its copy, if it has one")
@@ -169,7 +171,7 @@ async def delete(client: Client, args: Json) -> Plan:
 
 
 async def trace(client: Client, args: Json) -> Plan:
-    """TRACE JOB at each node."""
+    """Plan TRACE JOB at each node."""
     id, nodes, names = word(args, "id"), await answering(client), await names_of(client)
     asked: Command[Any] = commands.call("TRACE", "JOB", id)
     traced = counted(len(nodes.items), "node records", "nodes record")

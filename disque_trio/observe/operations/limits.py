@@ -1,6 +1,6 @@
-"""Operations on the limits of queues: their plans (decision 136).
+"""Plans of the operations on the limits of queues (decision 136).
 
-A setting is sent to one node, which tells the others: the latest setting is valid in the cluster.
+A setting is sent to one node and spreads to the others: the latest setting is valid in the cluster.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Repo
 from disque_trio.worker.operating.queues import Queues
 
 KNOWN_S: Final = 2.0
-"""How long to wait until all nodes that answer know a setting."""
+"""The maximum time to wait until all nodes that answer have a setting."""
 _AGAIN_S: Final = 0.05
 _number: Final = partial(Argument, kind="number", least=1, most=MOST_LIMIT, is_asked=True)
 ARGUMENTS: Final = (
@@ -49,41 +49,41 @@ ARGUMENTS: Final = (
     ),
     _number(name="group_burst", about="so many of them at once after a pause"),
 )  # fmt: skip
-"""Of new limits."""
+"""The arguments of new limits."""
 
 
 @attrs.frozen
 class _Now:
-    """What the nodes know before."""
+    """The limits that nodes report before the operation."""
 
     found: Found[tuple[Address, QueueInfo | None]]
     names: Names
     unlimited: list[str]
-    """The names of nodes that do not know limits."""
+    """The names of nodes that do not support limits."""
 
     @property
     def knowing(self) -> list[Address]:
-        """The nodes that know limits."""
+        """The nodes that support limits."""
         return [node for node, info in self.found.items if info is not None]
 
     @property
     def infos(self) -> list[QueueInfo]:
-        """What they tell."""
+        """The reports of these nodes."""
         return [info for _, info in self.found.items if info is not None]
 
     @property
     def before(self) -> list[QueueLimits]:
-        """The limits that nodes have now: several while a change spreads, or in a cut."""
+        """The limits that nodes have now: several while a change spreads, or in a partition."""
         return list(dict.fromkeys([each.limits for each in self.infos if each.limits]))
 
     @property
     def leased(self) -> int:
-        """Jobs of the queue that workers have, as far as it has limits."""
+        """The number of leased jobs of the queue, as far as it has limits."""
         return sum(each.leased for each in self.infos)
 
     @property
     def missing(self) -> list[str]:
-        """Lines about nodes that will not hold the setting at once, or never."""
+        """Lines about nodes that will enforce the setting later, or never."""
         silent_ = silent(self.found.unreached, self.names, LATER)
         without = "does not know limits, and delivers without them"
         return [*silent_, *(f"{name} {without}" for name in self.unlimited)]
@@ -92,7 +92,7 @@ class _Now:
 async def _now(client: Client, queue: str) -> _Now:
     found, names = await Queues(client).limits(queue), await names_of(client)
     unlimited = [names(node) for node, info in found.items if info is None]
-    unreached = {names(node) for node in found.unreached}  # the others know no capability of these
+    unreached = {names(node) for node in found.unreached}  # the others cannot know their features
     known = {each.id: names(each.where) for each in await members(client)}
     for _, info in found.items:
         ids = () if info is None else info.unlimited_nodes
@@ -105,7 +105,7 @@ async def _now(client: Client, queue: str) -> _Now:
 
 
 def _wanted(args: Json) -> QueueLimits:
-    """Raises `MistakeError` for what cannot be."""
+    """Return the limits. Raise `MistakeError` for invalid ones."""
     of_queue, of_group = _counts(args, ""), _counts(args, "group_")
     limits = QueueLimits(*of_queue, bool(args.get("is_loose")), *of_group)
     if not limits.is_set:
@@ -116,7 +116,7 @@ def _wanted(args: Json) -> QueueLimits:
 
 
 def _counts(args: Json, of: str) -> tuple[int, int, float, int]:
-    """The limits of the queue, or of each group."""
+    """Return the limits of the queue, or of each group (`of` is a prefix)."""
     concurrency, rate, per, burst = (
         args.get(of + name) for name in ("concurrency", "rate", "per", "burst")
     )
@@ -127,7 +127,7 @@ def _counts(args: Json, of: str) -> tuple[int, int, float, int]:
 
 
 async def limit(client: Client, args: Json) -> Plan:
-    """QUEUE LIMIT, which replaces the whole setting."""
+    """Plan QUEUE LIMIT, which replaces the whole setting."""
     name, wanted = given_name(args, "queue"), _wanted(args)
     now = await _now(client, name)
     lines = [f'queue "{readable(name)}" has these limits in the whole cluster: {wanted}']
@@ -163,7 +163,7 @@ async def limit(client: Client, args: Json) -> Plan:
 
 
 async def unlimit(client: Client, args: Json) -> Plan:
-    """QUEUE LIMIT queue NONE."""
+    """Plan QUEUE LIMIT queue NONE."""
     name = given_name(args, "queue")
     now = await _now(client, name)
     if not now.before:
@@ -194,7 +194,7 @@ def _run(client: Client, now: _Now, asked: Any, queue: str, wanted: QueueLimits 
 
 
 async def _send(client: Client, nodes: Sequence[Address], asked: Any) -> None:
-    """To one of the nodes that know limits, the first that answers."""
+    """Send the command to the first node that supports limits and answers."""
     for node in nodes[:-1]:
         try:
             unwrap(*await client.ask(node, [asked]))
@@ -205,7 +205,8 @@ async def _send(client: Client, nodes: Sequence[Address], asked: Any) -> None:
 
 
 async def _wait(client: Client, queue: str, wanted: QueueLimits | None) -> list[Address]:
-    """Until all nodes that answer and know limits have the setting; those that do not."""
+    """Wait until all nodes that answer and support limits have the setting; return those that do
+    not."""
     late: list[Address] = []
     with anyio.move_on_after(KNOWN_S):
         while True:

@@ -1,4 +1,4 @@
-"""The nodes of a cluster, as those that answer know them, and how people call them."""
+"""The nodes of a cluster, as the answering nodes report them, and their names for people."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,30 +15,30 @@ from disque_trio.observe.cluster import lines_of, node_name
 from disque_trio.worker.operating.asking import at_each, unwrap
 
 _FRESH_S: Final = 5.0
-"""So old the names may be that an outcome has."""
+"""The maximum age of cached names."""
 
 
 @attrs.frozen
 class Member:
-    """A node, as the nodes that answer know it."""
+    """A node, as the nodes that answer report it."""
 
     id: str
     name: str
     where: str
     node: Address | None
-    """Where it answers; None if it does not."""
+    """Its address; None if it does not answer."""
     flags: frozenset[str]
 
     @property
     def state(self) -> str:
-        """In a word."""
+        """`up`, `leaving`, `failed` or `silent`."""
         if self.node is not None:
             return "leaving" if "leaving" in self.flags else "up"
         return "failed" if "fail" in self.flags else "silent"
 
 
 async def members(client: Client) -> list[Member]:
-    """All nodes."""
+    """Return all nodes."""
 
     async def ask(node: Address) -> list[tuple[Address, bytes]]:
         reply = unwrap(*await client.ask(node, [query("CLUSTER", "NODES")]))
@@ -57,24 +57,24 @@ async def members(client: Client) -> list[Member]:
 
 @attrs.frozen
 class Names:
-    """How people call the nodes."""
+    """The names of the nodes for people."""
 
     known: Mapping[str, str]
-    """By address."""
+    """Names by address."""
     ids: Mapping[str, str] = attrs.Factory(dict)
-    """The ids of the nodes, by address."""
+    """Ids by address."""
 
     def __call__(self, node: Address | str) -> str:
-        """The name of this one; its address if no node knows it."""
+        """Return the name of a node; its address if it is unknown."""
         return self.known.get(str(node), str(node))
 
 
 _NAMES: Final[WeakKeyDictionary[Client, tuple[float, Names]]] = WeakKeyDictionary()
-"""An operation on many jobs has many plans, each with the same names."""
+"""A cache: an operation on many jobs has many plans, each with the same names."""
 
 
 async def names_of(client: Client) -> Names:
-    """The names of all nodes. Raises `NoNodeError` if none answers."""
+    """Return the names of all nodes. Raise `NoNodeError` if none answers."""
     known, now = _NAMES.get(client), anyio.current_time()
     if known is None or now - known[0] > _FRESH_S:
         found = await members(client)

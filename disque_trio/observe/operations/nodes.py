@@ -1,4 +1,4 @@
-"""Operations on nodes: their plans."""
+"""Plans of the operations on nodes."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -16,12 +16,12 @@ from disque_trio.worker.operating.asking import unwrap
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report, SilentNodeError
 
 _DIGITS: Final = 8
-"""Of an id, which are enough to name a node, and are typed before a grave operation."""
+"""The digits of an id that suffice to name a node; a person types them before a grave operation."""
 
 
 async def _member(client: Client, args: Json) -> tuple[Member, list[Member]]:
-    """The node with this name, address, id or first eight digits of that; and the others. Raises
-    `MistakeError`."""
+    """Return the node with this name, address, id or start of an id (eight digits or more), and the
+    other nodes. Raise `MistakeError`."""
     name, known = word(args, "node"), await members(client)
     fit = [each for each in known if name in (each.id, each.where)]
     fit = fit or [
@@ -45,12 +45,12 @@ async def _reached(client: Client, args: Json) -> tuple[Member, Address, list[Me
 
 
 def _called(member: Member) -> str:
-    """Its name, and where it is."""
+    """Return its name and its address."""
     return f"{node_name(member.id, member.name)} ({member.where})"
 
 
 def _answering(others: Sequence[Member]) -> str:
-    """How many of them may take jobs."""
+    """Return the number of those that answer."""
     return counted(sum(each.node is not None for each in others), "node")
 
 
@@ -60,7 +60,7 @@ def _text(reply: Any) -> tuple[str, int]:
 
 
 async def leave(client: Client, args: Json) -> Plan:
-    """CLUSTER LEAVING yes."""
+    """Plan CLUSTER LEAVING yes."""
     member, node, others = await _reached(client, args)
     names = await names_of(client)
     lines = [
@@ -72,7 +72,7 @@ async def leave(client: Client, args: Json) -> Plan:
 
 
 async def stay(client: Client, args: Json) -> Plan:
-    """CLUSTER LEAVING no."""
+    """Plan CLUSTER LEAVING no."""
     member, node, _ = await _reached(client, args)
     names = await names_of(client)
     run = one_by_one(client, [node], names, commands.call("CLUSTER", "LEAVING", "no"), _text)
@@ -81,7 +81,7 @@ async def stay(client: Client, args: Json) -> Plan:
 
 
 async def forget(client: Client, args: Json) -> Plan:
-    """CLUSTER FORGET at the other nodes."""
+    """Plan CLUSTER FORGET at the other nodes."""
     member, others = await _member(client, args)
     names, nodes = await names_of(client), [each.node for each in others if each.node]
     left_out = {each.where: "it does not answer" for each in others if not each.node}
@@ -100,7 +100,7 @@ async def forget(client: Client, args: Json) -> Plan:
 
 
 async def meet(client: Client, args: Json) -> Plan:
-    """CLUSTER MEET at one node."""
+    """Plan CLUSTER MEET at one node."""
     try:
         other = parse_node(word(args, "address"))
     except ValueError as error:
@@ -113,7 +113,7 @@ async def meet(client: Client, args: Json) -> Plan:
 
 
 async def kick(client: Client, args: Json) -> Plan:
-    """CLIENT KILL."""
+    """Plan CLIENT KILL."""
     member, node, _ = await _reached(client, args)
     connection = str(args.get("client", ""))
     if not connection.isdecimal():

@@ -17,35 +17,35 @@ from disque_trio.worker.operating.asking import Found, at_each, unwrap
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Report, Run
 
 MANY: Final = 100
-"""To redrive or drop more dead jobs the queue's name must be typed."""
+"""A person must type the queue's name to redrive or drop more dead jobs than this."""
 MOST: Final = 1_000_000
-"""The largest number of an argument that has no other bounds."""
+"""The largest value of an argument without a bound of its own."""
 T = TypeVar("T")
 
 
 @attrs.frozen(kw_only=True)
 class Argument:
-    """What an operation has to know."""
+    """An argument of an operation."""
 
     name: str
     about: str
     kind: Literal["text", "body", "number", "seconds", "flag"] = "text"
     choices: tuple[str, ...] = ()
     default: str | float | None = None
-    """Of the console's form and of the command line."""
+    """For the console's form and the command line."""
     least: float | None = None
-    """The smallest number; without one it is above 0."""
+    """The smallest number; if None, the number must be above 0."""
     most: float = MOST
     is_required: bool = False
     is_placed: bool = False
-    """Is it given by its place on the command line, though it is not required?"""
+    """Is it positional on the command line, although it is not required?"""
     is_asked: bool = False
-    """Has the console to ask for it, where its page does not know it?"""
+    """Does the console ask for it where its page does not determine it?"""
     is_rare: bool = False
-    """Does the console ask for it among others that most people leave as they are?"""
+    """Does the console ask for it among the options that most people leave at their defaults?"""
 
     def check(self, value: object) -> None:
-        """Refuse a value that cannot be. Raises `MistakeError`."""
+        """Raise `MistakeError` for an invalid value."""
         if self.kind == "flag":
             if not isinstance(value, bool):
                 raise MistakeError(f"'{self.name}' is neither true nor false")
@@ -63,7 +63,7 @@ class Argument:
         if isinstance(value, int | float) and not isinstance(value, bool):
             number = value
         least = 1 if self.least is None else self.least
-        if self.least is None and not number > 0:  # nor is NaN
+        if self.least is None and not number > 0:  # also refuses NaN
             raise MistakeError(f"'{self.name}' is not a number above 0")
         is_within = (self.least is None or least <= number) and number <= self.most
         if not is_within or (self.kind == "number" and number != int(number)):
@@ -72,37 +72,37 @@ class Argument:
 
 @attrs.frozen(kw_only=True)
 class Operation:
-    """One of them. `NAME` of the command line is `family name`: `disque-trio queues pause`."""
+    """An operation. On the command line it is `family name`, such as `disque-trio queues pause`."""
 
     family: str
     """`queues`, `jobs`, `flows`, `workers`, `schedules` or `nodes`."""
     name: str
     letter: str
-    """The key of the console."""
+    """The key of the keyboard in the console."""
     label: str
     about: str
-    """For help, a sentence."""
+    """A sentence for help."""
     arguments: tuple[Argument, ...]
-    """Those that are required come first."""
+    """Required arguments come first."""
     plan: Callable[[Client, Json], Awaitable[Plan]]
-    """Raises `MistakeError` for what cannot be done, and `DisqueError`."""
+    """Returns the plan. Raises `MistakeError` for an invalid operation, and `DisqueError`."""
     when: tuple[str, ...] = ()
-    """States in which the console offers it; always, if there are none."""
+    """States in which the console offers it; if empty, it is always offered."""
     is_grave: bool = False
-    """Can it not be undone?"""
+    """Is it impossible to undo?"""
 
     @property
     def key(self) -> str:
-        """Such as `queues pause`."""
+        """Family and name, such as `queues pause`."""
         return f"{self.family} {self.name}"
 
     def as_json(self) -> Json:
-        """For the browser."""
+        """Return the operation for the browser."""
         facts = attrs.asdict(self, filter=lambda field, _: field.name != "plan")
         return {"key": self.key, **facts}
 
     async def planned(self, client: Client, args: Json) -> Plan:
-        """What it will do with these arguments. Raises `MistakeError` and `DisqueError`."""
+        """Return the plan with these arguments. Raise `MistakeError` and `DisqueError`."""
         for each in self.arguments:
             value = args.get(each.name)
             if each.is_required and each.kind in ("text", "body"):
@@ -118,13 +118,13 @@ class Operation:
 
 
 LATER: Final = "it learns of this once the other nodes reach it"
-"""Of an operation that nodes pass on."""
+"""For an operation that nodes forward to each other."""
 _LEFT_OUT: Final = " is left out: "
 
 
 def silent(unreached: Mapping[str, str], names: Names, then: str = "") -> list[str]:
-    """Lines about nodes that did not answer, so that the operation does not take effect there; and
-    what becomes of them."""
+    """Return lines about nodes that did not answer, where the operation has no effect now. `then`
+    is what happens to them later."""
     more = f"; {then}" if then else ""
     return [
         f"{names(node)}{_LEFT_OUT}{why.removesuffix('.')}{more}" for node, why in unreached.items()
@@ -132,12 +132,14 @@ def silent(unreached: Mapping[str, str], names: Names, then: str = "") -> list[s
 
 
 def each_once(lines: Iterable[str]) -> list[str]:
-    """Of several lines about one node (`silent`) the last: how long it has been silent differs."""
+    """Keep the last of several lines of `silent` about one node: they differ in how long it has
+    been silent."""
     return list({line.partition(_LEFT_OUT)[0]: line for line in lines}.values())
 
 
 def unanswered(unreached: Mapping[str, str], names: Names) -> str:
-    """Which nodes did not answer, where that may be why nothing was found; empty for none."""
+    """Return which nodes did not answer, as a possible reason why nothing was found; empty if all
+    did."""
     if not unreached:
         return ""
     nodes = ", ".join(map(names, unreached))
@@ -146,7 +148,7 @@ def unanswered(unreached: Mapping[str, str], names: Names) -> str:
 
 
 async def answering(client: Client) -> Found[Address]:
-    """The nodes that answer."""
+    """Return the nodes that answer."""
 
     async def ask(node: Address) -> list[Address]:
         unwrap(*await client.ask(node, [commands.ping()]))
@@ -162,8 +164,8 @@ def one_by_one(
     asked: Command[T],
     describe: Callable[[T], tuple[str, int]],
 ) -> Run:
-    """Ask one node after the other. `describe` takes a reply, and gives its words and how much was
-    changed."""
+    """Return a run that asks the nodes in sequence. `describe` returns the text for a reply and the
+    number of changes."""
 
     async def run(outcome: Outcome, _report: Report) -> None:
         for node in nodes:
@@ -179,5 +181,5 @@ def one_by_one(
 
 
 def of_jobs(done: str) -> Callable[[int], tuple[str, int]]:
-    """For replies that are a number of jobs."""
+    """Return `describe` for replies that are a number of jobs."""
     return lambda count: (f"{done} {counted(count, 'job')}", count)

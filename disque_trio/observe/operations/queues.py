@@ -1,4 +1,4 @@
-"""Operations on queues: their plans."""
+"""Plans of the operations on queues."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
@@ -36,13 +36,13 @@ from disque_trio.worker.operating.queues import restored_of
 from disque_trio.worker.operating.states import Copy
 
 RATE: Final = 50
-"""Jobs a second that are redriven if no rate is given."""
+"""Redriven jobs per second, if no rate is given."""
 _LOOKED_AT: Final = 1000
-"""Dead jobs of each node that are looked at, if no limit is given."""
+"""The maximum number of dead jobs that are read from each node, if no limit is given."""
 
 
 async def stats_of(client: Client, queue: str) -> Found[tuple[Address, QueueStats | None]]:
-    """What the nodes that answer have of a queue."""
+    """Return the figures of a queue at each node that answers."""
 
     async def ask(node: Address) -> list[tuple[Address, QueueStats | None]]:
         return [(node, unwrap(*await client.ask(node, [commands.qstat(queue)])))]
@@ -59,7 +59,7 @@ _STOPS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 async def pause(client: Client, args: Json) -> Plan:
-    """PAUSE at each node."""
+    """Plan PAUSE at each node."""
     name, side = given_name(args, "queue"), args.get("side") or "all"
     nodes, names = await answering(client), await names_of(client)
     asked, (effect, done) = commands.pause(name, side), _STOPS[side]
@@ -78,12 +78,12 @@ async def pause(client: Client, args: Json) -> Plan:
 
 
 async def resume(client: Client, args: Json) -> Plan:
-    """PAUSE none at each node."""
+    """Plan PAUSE none at each node."""
     return await pause(client, {**args, "side": "none"})
 
 
 async def purge(client: Client, args: Json) -> Plan:
-    """PURGE at each node."""
+    """Plan PURGE at each node."""
     name = given_name(args, "queue")
     found, names = await stats_of(client, name), await names_of(client)
     jobs = sum(stats.length for _, stats in found.items if stats)
@@ -98,7 +98,7 @@ async def purge(client: Client, args: Json) -> Plan:
 
 
 async def requeue(client: Client, args: Json) -> Plan:
-    """ENQUEUE QUEUE: all that waits for the end of its RETRY and for nothing else."""
+    """Plan ENQUEUE QUEUE, for all jobs that wait only for the end of their RETRY."""
     name, count = given_name(args, "queue"), args.get("count")
     found, names = await stats_of(client, name), await names_of(client)
     waiting, is_least = restored_of([stats for _, stats in found.items if stats])
@@ -123,7 +123,7 @@ async def requeue(client: Client, args: Json) -> Plan:
 
 
 async def cancel(client: Client, args: Json) -> Plan:
-    """CANCEL KEY at any node."""
+    """Plan CANCEL KEY at any node."""
     queue, key = given_name(args, "queue"), word(args, "key")
     which = f'the job of queue "{readable(queue)}" with the key "{readable(key)}"'
     nodes, names = await answering(client), await names_of(client)
@@ -146,31 +146,28 @@ async def cancel(client: Client, args: Json) -> Plan:
     return Plan(target=target, says=lines, run=run, unasked=unasked)
 
 
-# Dead jobs of a queue, or with a reason.
-
-
 @attrs.frozen
 class _Dead:
-    """Those that an operation is for."""
+    """The dead jobs of an operation: those of a queue, those with a reason, or both."""
 
     queue: str | None
     reason: str
     limit: int | None
     found: Found[Copy]
     nodes: list[Address]
-    """Those that answer."""
+    """The nodes that answer."""
     names: Names
 
     @property
     def which(self) -> str:
-        """In words."""
+        """The selection in words."""
         of = f' of "{readable(self.queue)}"' if self.queue is not None else ""
         why = f' with "{self.reason}" in their reason' if self.reason else ""
         return f"{self.known} dead {'job' if len(self.found.items) == 1 else 'jobs'}{of}{why}"
 
     @property
     def known(self) -> str:
-        """How many, in words."""
+        """The number of jobs, in words."""
         is_all = self.limit is not None or not self.found.is_cut
         return f"{len(self.found.items):,}" + " or more" * (not is_all)
 
@@ -181,7 +178,7 @@ class _Dead:
 
     @property
     def confirm(self) -> str | None:
-        """For many of them, what a person must type."""
+        """What a person must type if there are more than `MANY`; else None."""
         word = readable(self.queue) if self.queue is not None else self.reason
         return word if len(self.found.items) > MANY else None
 
@@ -205,7 +202,7 @@ async def _dead(client: Client, args: Json) -> _Dead:
 
 
 async def redrive(client: Client, args: Json) -> Plan:
-    """REDRIVE, so many a second."""
+    """Plan REDRIVE at a limited rate."""
     dead, rate = await _dead(client, args), int(args.get("rate") or RATE)
     lines = [f"{dead.which} are queued again as if new, {rate} a second"]
 
@@ -228,7 +225,7 @@ async def redrive(client: Client, args: Json) -> Plan:
             )
 
     async def run(outcome: Outcome, report: Report) -> None:
-        """How many were queued, step by step."""
+        """Redrive in steps, and report the number of queued jobs after each."""
         is_whole = dead.is_whole_queue and dead.queue is not None
         async for some in of_queue(dead.queue or "", outcome) if is_whole else of_found():
             outcome.count += some
@@ -244,7 +241,7 @@ async def redrive(client: Client, args: Json) -> Plan:
 
 
 async def drop(client: Client, args: Json) -> Plan:
-    """End dead jobs for good: PURGE DEAD, or ACKJOB of each."""
+    """Plan the end of dead jobs: PURGE DEAD, or ACKJOB of each."""
     dead = await _dead(client, args)
 
     async def run(outcome: Outcome, report: Report) -> None:
@@ -257,7 +254,7 @@ async def drop(client: Client, args: Json) -> Plan:
                 return f"ended {counted(count, 'job')}", 0
 
             await one_by_one(client, dead.nodes, dead.names, asked, describe)(outcome, report)
-            # Each holder of a dead job counts it, and not every node is one.
+            # Each holder of a dead job counts it, and not every node is a holder.
             known = 0 if dead.found.is_cut else len(dead.found.items)
             outcome.count = max(*counts, min(sum(counts), known), 0)
         else:

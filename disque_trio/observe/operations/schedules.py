@@ -1,4 +1,4 @@
-"""Operations on schedules that were added at run time: their plans."""
+"""Plans of the operations on schedules that were added at run time."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -40,11 +40,11 @@ ARGUMENTS: Final = (
     *(attrs.evolve(each, is_asked=True) for each in _ASKED),
     *(attrs.evolve(each, is_asked=True, is_rare=True) for each in _RARE),
 )
-"""Of a new schedule."""
+"""The arguments of a new schedule."""
 
 
 async def add(client: Client, args: Json) -> Plan:
-    """Record a schedule, in place of the one that has its name."""
+    """Plan to record a schedule; it replaces the one with the same name."""
     entry, timetable = _entry(args), Timetable(client)
     before = await timetable.find(entry.name)
     upcoming = entry.next(runtime().now())
@@ -67,7 +67,7 @@ async def add(client: Client, args: Json) -> Plan:
 
 
 def _entry(args: Json) -> Entry:
-    """Raises `MistakeError` for what cannot be."""
+    """Return the schedule. Raise `MistakeError` for invalid arguments."""
     every, within = args.get("every"), args.get("within")
     queue = args.get("queue") or "default"
     entry = Entry(
@@ -106,7 +106,8 @@ def _json(args: Json, name: str, kind: type) -> Any:
 def changing(
     change: Callable[[Timetable, str], Awaitable[bool]], effect: str, done: str, was: str
 ) -> Callable[[Client, Json], Awaitable[Plan]]:
-    """An operation on one schedule. `was` is said if nothing was to be changed."""
+    """Return a plan function that changes one schedule. The outcome is `was` if nothing was
+    changed."""
 
     async def plan(client: Client, args: Json) -> Plan:
         timetable, name = Timetable(client), word(args, "name")
@@ -123,9 +124,9 @@ def changing(
 
 
 async def run_now(client: Client, args: Json) -> Plan:
-    """Add a job of a schedule, beside its ticks."""
+    """Plan to add a job of a schedule, in addition to its ticks."""
     entry = await Timetable(client).get(word(args, "name"))
-    form = Enqueuer(DEFAULT_URL, "json", MAX_BODY)  # no more than the shape of bodies
+    form = Enqueuer(DEFAULT_URL, "json", MAX_BODY)  # used only to encode the body
 
     async def run(outcome: Outcome, _report: Report) -> None:
         request = entry.request(form, int(runtime().now()), is_tick=False)

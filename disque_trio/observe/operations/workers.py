@@ -1,4 +1,4 @@
-"""Orders to workers: their plans."""
+"""Plans of orders to workers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,13 +20,13 @@ from disque_trio.worker.operating.plans import (
 
 
 def fitting(name: str, workers: Sequence[KnownWorker]) -> list[KnownWorker]:
-    """The one with this control queue, or all whose names fit the pattern."""
+    """Return the worker with this control queue, or all whose names match the pattern."""
     by_control = [each for each in workers if each.control == name]
     return by_control or [each for each in workers if each.has_name(name)]
 
 
 def ordered(order: OrderName, effect: str) -> Callable[[Client, Json], Any]:
-    """Of an order. `effect` is what a worker then does."""
+    """Return a plan function for an order. `effect` is what a worker does on it, in words."""
 
     async def plan(client: Client, args: Json) -> Plan:
         admin, name = Admin(client), word(args, "worker")

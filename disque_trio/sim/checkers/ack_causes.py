@@ -1,7 +1,5 @@
-"""The causes of duplicates that concern an acknowledgement: D2, D3, D6, D9 and D11 (see `causes`).
-
-Here, too, belongs the part of D5 that is about acknowledgements.
-"""
+"""The causes of duplicates that concern an acknowledgement: D2, D3, D6, D9, D11, and the part of D5
+that concerns acknowledgements (see `causes`)."""
 
 from collections.abc import Callable
 
@@ -13,11 +11,12 @@ from disque_trio.sim.scenarios.plan import Micros
 
 
 def ack_was_cut_off(duplicate: DuplicateCase) -> bool:
-    """D2: a cut or a loss lay between a node that had applied the ack and one that queued the job.
+    """D2: a cut or a loss separated a node that had applied the ack from one that queued the job.
 
-    Decided by messages, not by vector clocks: other messages may have gone round the cut by nodes
-    that do not pass on the ack. `is_dominated` marks such duplicates. Nodes that have the ack from
-    others count if those that received ACKJOB had no link either, or have forgotten the ack.
+    The rule examines messages, not vector clocks: other messages may have passed around the cut
+    through nodes that do not forward the ack. `is_dominated` marks such duplicates. Nodes that
+    received the ack from other nodes count if the nodes that received ACKJOB had no link either, or
+    have forgotten the ack.
     """
     acks = duplicate.acks("ackjob")
     if not acks or _had_received_ack(duplicate, acks[0].time):
@@ -37,7 +36,7 @@ def ack_was_cut_off(duplicate: DuplicateCase) -> bool:
 
 
 def _announced_while_it_knew(duplicate: DuplicateCase, ack: Ack) -> bool:
-    """Did the node send a message about the ack, not lost, before it forgot the ack?"""
+    """Did the node, before it forgot the ack, send a message about it that was not lost?"""
     announcements = [
         duplicate.job.announcement(ack.node, node, ACK)
         for node in duplicate.nodes()
@@ -50,7 +49,7 @@ def _announced_while_it_knew(duplicate: DuplicateCase, ack: Ack) -> bool:
 
 
 def _is_cut_yet(duplicate: DuplicateCase, acks: list[Ack]) -> bool:
-    """Did a cut, and not the forgetting, keep the nodes from announcing the ack?"""
+    """Did a cut, and not a loss of the ack, keep the nodes from announcing the ack?"""
     is_cut, since = duplicate.case.world.is_cut, duplicate.root.time
     return not (duplicate.job.acks_crashed or duplicate.job.acks_evicted) or any(
         is_cut(ack.node, queuer, since, duplicate.serve.time)
@@ -87,8 +86,8 @@ def _had_received_ack(duplicate: DuplicateCase, since: Micros) -> bool:
 
 
 def ack_crashed(duplicate: DuplicateCase) -> bool:
-    """D3a: all nodes that had applied the ack have crashed, or were silent because of their
-    disks."""
+    """D3a: all nodes that had applied the ack have crashed, or sent nothing because of a faulty
+    disk."""
     world, since = (
         duplicate.case.world,
         duplicate.serve.time - duplicate.case.obligations.calm_after,
@@ -101,7 +100,7 @@ def ack_crashed(duplicate: DuplicateCase) -> bool:
 
 
 def ack_evicted(duplicate: DuplicateCase) -> bool:
-    """D3b: the ack was evicted for want of memory, and no node has it any more."""
+    """D3b: a node evicted the ack for lack of memory, and no other node has it."""
     return (
         bool(duplicate.acks("ackjob") and duplicate.job.acks_evicted)
         and not duplicate.acked_copies()
@@ -115,7 +114,7 @@ def ack_collected(duplicate: DuplicateCase) -> bool:
 
 
 def acked_in_flight(duplicate: DuplicateCase) -> bool:
-    """D11: the giver applied an ack after it had given the job away.
+    """D11: a node applied an ack after it had moved the job to another node.
 
     If the job was served meanwhile, two nodes had queued it, and D4 or D5 applies.
     """
@@ -127,8 +126,8 @@ def acked_in_flight(duplicate: DuplicateCase) -> bool:
 
 
 def ack_is_late(duplicate: DuplicateCase) -> bool:
-    """The announcement of the ack came too late, or one of the two nodes was stopped, which ends
-    links. For FASTACK, only if nothing else hindered it (D9)."""
+    """D5: the announcement of the ack arrived too late, or one of the two nodes was stopped, which
+    closes links. A FASTACK counts only if nothing else kept its DELJOB away (D9)."""
     acks = duplicate.acks("ackjob")
     if acks and not _had_received_ack(duplicate, acks[0].time):
         knowing = duplicate.acked_copies() | {ack.node: ack.time for ack in reversed(acks)}
@@ -155,8 +154,8 @@ def _is_passed_on_late(duplicate: DuplicateCase, knowing: dict[str, Micros]) -> 
 
 
 def list_was_short(duplicate: DuplicateCase) -> bool:
-    """D6: no node that knew of the ack or of the lease had a node that queued the job in its list
-    of holders, nor announced the ack to one."""
+    """D6: no node that had the ack (or the lease, if there is no ack) had listed a node that queued
+    the job as a holder, or announced the ack to it."""
     if not duplicate.case.has_messages:
         return False
     knowing = _knowing(duplicate)
@@ -166,7 +165,7 @@ def list_was_short(duplicate: DuplicateCase) -> bool:
         for ack in duplicate.job.acks
         if ack.time <= duplicate.serve.time
     ):
-        # Without a copy, FASTACK is sent to all nodes: the list plays no part.
+        # Without a copy, the node sends FASTACK to all nodes: the list does not matter.
         return False
     fastacks = duplicate.acks("fastack")
     if any(_has_missed_list(duplicate, ack, node) for ack in fastacks for node in nodes):
@@ -182,8 +181,8 @@ def list_was_short(duplicate: DuplicateCase) -> bool:
 
 
 def _has_missed_list(duplicate: DuplicateCase, ack: Ack, node: str) -> bool:
-    """Did the node of FASTACK lack this holder in its list because a fault kept the list from it,
-    or because the list was still under way?
+    """Did the node that received FASTACK not list this holder because a fault delayed the list of
+    holders, or because the list was in transit?
 
     The node that added the job sends the list once, and FASTACK does not wait for it.
     """
@@ -200,7 +199,8 @@ def _has_missed_list(duplicate: DuplicateCase, ack: Ack, node: str) -> bool:
 
 
 def _has_announced_ack(duplicate: DuplicateCase, one: str, other: str) -> bool:
-    """Did a node announce the ack? One without a copy, and so without a list, sends it to all."""
+    """Did node `one` announce the ack to `other`? A node without a copy, and so without a list,
+    announces it to all nodes."""
     return duplicate.job.announcement(one, other, ACK).sent >= duplicate.before.time
 
 
@@ -214,7 +214,8 @@ def _knowing(duplicate: DuplicateCase) -> list[str]:
 def fastack_was_cut_off(duplicate: DuplicateCase) -> bool:
     """D9: DELJOB was lost, or there was no link for it or for the list of holders.
 
-    Nodes may have their copies, since then, from the one that was not told.
+    The nodes that queued the job may have received their copies later from a node that DELJOB did
+    not reach.
     """
     return any(
         ack.node != node

@@ -1,8 +1,8 @@
-"""Answers in time (L13): GETJOB and WAITJOB within TIMEOUT, or at once with NOHANG; ADDJOB when as
-many holders as SYNC says have confirmed, and with ASYNC at once. A GETJOB that gets fewer jobs than
-COUNT leaves none in the queues of its node (S19).
+"""Replies in time (L13): GETJOB and WAITJOB within TIMEOUT, or at once with NOHANG; ADDJOB as soon
+as SYNC holders have confirmed, or at once with ASYNC. A GETJOB that returns fewer jobs than COUNT
+leaves none in the queues of its node (S19).
 
-A simulated client waits for 5 s longer than it has asked for; then it gives up, which has a row.
+A simulated client waits 5 s longer than its TIMEOUT and then gives up, which writes a row.
 """
 
 from typing import Final
@@ -22,7 +22,8 @@ from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 ANSWER: Final[Micros] = SECOND // 10
-"""From the last confirmation to the answer: a batch, a write and the way to the client."""
+"""The longest time from the last confirmation to the reply: a batch, a write and the delay to the
+client."""
 
 
 def on_get_unknown(case: Case, row: Row) -> None:
@@ -33,7 +34,7 @@ def on_get_unknown(case: Case, row: Row) -> None:
 
 
 def on_wait_unknown(case: Case, row: Row, _job: Job) -> None:
-    """L13: somebody has given up on a WAITJOB."""
+    """L13: a client has given up on a WAITJOB."""
     _judge_silence(case, row, LONGEST_WAIT_MS * MILLI, "WAITJOB")
 
 
@@ -54,7 +55,7 @@ def on_gotjob(case: Case, row: Row) -> None:
 
 
 def on_add_ok(case: Case, row: Row, job: Job) -> None:
-    """L13: it was answered as soon as it might be."""
+    """L13: the reply was sent as soon as enough copies were confirmed."""
     add = job.add
     confirmed = sorted(case.confirmed.pop(job.id, {}).values())
     is_behind = case.behind.pop((row.client, row.ref), "") is None
@@ -76,8 +77,8 @@ def on_add_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def _batches_before(case: Case, node: str) -> int:
-    """How many batches of others may come first, each with a write to the disk: those that the
-    clients of the node fill with a request each."""
+    """Return the number of batches that may precede this one, each with a write to the disk: those
+    that the clients of the node fill with one request each."""
     knobs = attrs.evolve(DEFAULTS, **dict(case.plan.knobs))
     clients = {each.name for each in case.plan.consumers if f"n{each.node}" == node}
     clients.update(add.producer for add in case.plan.adds if f"n{add.node}" == node)
@@ -85,8 +86,8 @@ def _batches_before(case: Case, node: str) -> int:
 
 
 def _has_other_reasons(case: Case, row: Row, job: Job) -> bool:
-    """Does it wait for something else: for copies in other zones, for its key, or for a job that it
-    replaces; or does the node keep no copy that would count?"""
+    """Could the ADDJOB wait for something else: for copies in other zones, for its key, or for a
+    job that it replaces? Or may its node keep no copy that would count?"""
     return (
         case.is_live
         or bool(case.plan.zones)
@@ -98,14 +99,14 @@ def _has_other_reasons(case: Case, row: Row, job: Job) -> bool:
 
 
 def on_serve(case: Case, row: Row, _job: Job) -> None:
-    """One more job for a client, which gets all since its last reply in one."""
+    """Count a job for a client. One reply contains all jobs served since the previous reply."""
     _, count = case.handed.get(row.client, (row.time, 0))
     case.handed[row.client] = (row.time, count + 1)
 
 
 def on_reply(case: Case, row: Row) -> None:
-    """S19: the first job of a reply to GETJOB. Were there more in its queues then, that are there
-    still?"""
+    """S19, at the first job of a reply to GETJOB: did the node leave jobs in the requested queues
+    that had been queued there before the reply?"""
     queues, count = case.asked_for.get(row.client, ((), 1))
     time, taken = case.handed.pop(row.client, (row.time, count))
     if taken >= count or case.is_live:

@@ -1,7 +1,7 @@
-"""BACKOFF and MAXBACKOFF of ADDJOB: how long a NACK without DELAY lets a job wait (S32).
+"""BACKOFF and MAXBACKOFF of ADDJOB: how long a NACK without DELAY makes a job wait (S32).
 
-Each wait is twice as long as the one before, up to MAXBACKOFF, within a fifth of that either way,
-and half of what is left of the job's life at most.
+Each wait is twice the previous one, up to MAXBACKOFF, with a deviation of up to a fifth. It is
+never longer than half of the remaining life of the job.
 """
 
 from typing import Final
@@ -14,11 +14,11 @@ from disque_trio.tracing.details import number
 from disque_trio.tracing.rows import Row
 
 _HOPS: Final = 4
-"""For so many times the latency, and a tenth of a second, a node may not know of a NACK."""
+"""A node may learn of a NACK this many latencies, and a tenth of a second, later."""
 
 
 def on_postpone(case: Case, row: Row, job: Job) -> None:
-    """A NACK lets the job wait, or a node is told that one does."""
+    """A NACK makes the job wait at this node, or the node learns of such a wait."""
     if row.cause != "nack":
         return
     expected = _expected(case, row, job)
@@ -54,7 +54,7 @@ def _count(case: Case, job: Job, row: Row) -> None:
 
 
 def _expected(case: Case, row: Row, job: Job) -> tuple[Micros, Micros] | None:
-    """The shortest and the longest wait; None if it is not known."""
+    """Return the shortest and the longest wait, or None if they are unknown."""
     options, created = job.options, job.created_at
     if options is None or not options.backoff or not options.retry or created is None:
         return None
@@ -73,7 +73,7 @@ def _expected(case: Case, row: Row, job: Job) -> tuple[Micros, Micros] | None:
 
 
 def _has_plain_nacks(case: Case, job: Job) -> bool:
-    """Are all NACKs of the queue's consumers without DELAY? The rows do not tell."""
+    """Are all NACKs of the queue's consumers without DELAY? The rows do not contain it."""
     return case.plan.apps is None and not any(
         job.queue in each.queues
         and (each.kind == "engine" or any(way in {"nack-delay", "bury"} for way, _ in each.mix))

@@ -1,6 +1,6 @@
 """The rules that assign a cause to a duplicate, in their order (see `duplicates`).
 
-Those about acknowledgements are in `ack_causes`.
+The rules about acknowledgements are in `ack_causes`.
 """
 
 from collections.abc import Callable
@@ -18,15 +18,16 @@ AHEAD: Final = 500 * MILLI
 
 
 _ORDERED: Final = 3 * SECOND
-"""A job is queued so soon after ENQUEUE QUEUE: other holders are asked first."""
+"""The longest time from ENQUEUE QUEUE to the enqueueing of a job: the node asks other holders
+first."""
 _GIVEN_BACK: Final = ("nack", "enqueue", "release", "untied", "unbegun", "redriven", "backed-off")
 
 Rule = Callable[[DuplicateCase], bool]
 
 
 def _asked(duplicate: DuplicateCase) -> bool:
-    """D0: NACK, ENQUEUE, RELEASE or ENQUEUE QUEUE came after the last lease, or the end of the
-    connection to which that was tied, or DELJOB removed the ack everywhere."""
+    """D0: a NACK, ENQUEUE, RELEASE, ENQUEUE QUEUE or the end of a tied connection followed the last
+    lease; or DELJOB removed the ack everywhere."""
     if duplicate.root.cause in _GIVEN_BACK and duplicate.root.time >= duplicate.before.time:
         return True
     if duplicate.root.cause == "retry" and _was_ordered(duplicate):
@@ -35,17 +36,16 @@ def _asked(duplicate: DuplicateCase) -> bool:
 
 
 def _was_ordered(duplicate: DuplicateCase) -> bool:
-    """Has ENQUEUE QUEUE ended the period, at a node that may have forgotten in a crash who has the
-    job?"""
+    """Did ENQUEUE QUEUE end the period, at a node that may have lost the lease in a crash?"""
     root = duplicate.root
     orders = duplicate.case.enqueues.get((root.node, duplicate.job.queue), ())
     return any(0 <= root.time - sent <= _ORDERED for sent in orders)
 
 
 def _lease_was_over(duplicate: DuplicateCase) -> bool:
-    """D1: the lease was over when the job was queued again, and no node had applied an ack.
+    """D1: the lease had expired when the job was queued again, and no node had applied an ack.
 
-    An ack under way to a node, or waiting at a stopped one, does not count yet.
+    An ack in transit, or waiting at a stopped node, does not count.
     """
     job, root = duplicate.job, duplicate.root
     if root.cause not in {"retry", "delay-over", "followed"}:
@@ -58,14 +58,14 @@ def _lease_was_over(duplicate: DuplicateCase) -> bool:
     retry = 0 if job.options is None else job.options.retry
     before = duplicate.before
     if before.queueing is None and before.time > root.time and before.before is not None:
-        # A WORKING that came after the job had been queued again is too late.
+        # A WORKING after the job had been queued again is too late.
         before = before.before
     return root.time - before.time >= duplicate.case.obligations.lease(retry)
 
 
 def _lease_was_cut_off(duplicate: DuplicateCase) -> bool:
-    """D4: a cut, an outage or a loss lay between the nodes that knew of the lease and those that
-    queued the job. The node that gave the lease is examined first."""
+    """D4: a cut, an outage or a loss separated the nodes that knew of the lease from those that
+    queued the job. The node that granted the lease is examined first."""
     if _knew_of_lease(duplicate):
         return False
     for node in duplicate.nodes_of_lease():
@@ -82,8 +82,8 @@ def _lease_was_cut_off(duplicate: DuplicateCase) -> bool:
 def _knew_of_lease(duplicate: DuplicateCase) -> bool:
     """Did the first node that queued the job, or the serving node, learn of the lease in time?
 
-    Then it should have unqueued the job. QUEUED does not count: after it, one of the two nodes
-    keeps the job queued.
+    If so, it should have dequeued the job. QUEUED does not count: after it, one of the two nodes
+    keeps the job in its queue.
     """
     if _had_received_lease(
         duplicate, duplicate.root.node, duplicate.before.time, duplicate.root_end
@@ -109,7 +109,7 @@ def _had_received_lease(duplicate: DuplicateCase, node: str, after: Micros, unti
 
 
 def _message_was_late(duplicate: DuplicateCase) -> bool:
-    """D5: a message was under way, or one of the nodes was stopped, without a cut."""
+    """D5: a message was in transit, or one of the nodes was stopped, without a cut."""
     if ack_causes.acked_in_flight(duplicate):
         return False
     if ack_causes.ack_is_late(duplicate):
@@ -130,9 +130,9 @@ def _message_was_late(duplicate: DuplicateCase) -> bool:
 
 
 def _copy_came_again(duplicate: DuplicateCase) -> bool:
-    """Did YOURJOBS come twice, and the node not know by then that it had delivered the job: because
-    a client had deleted it there (DELJOB), or because it has no leases? No second time of giving
-    belongs to it. From there other nodes may have got it."""
+    """Did YOURJOBS arrive twice, at a node that no longer had a record of its delivery, because a
+    client had deleted the job there (DELJOB) or because nodes keep no leases? The duplicated
+    message has no sending time of its own. That node may have given the job on."""
     job, stay = duplicate.job, duplicate.root
     copy = job.copies.get(stay.node)
     if copy is None or stay.cause != "import" or stay.given_at != NEVER:
@@ -144,10 +144,11 @@ def _copy_came_again(duplicate: DuplicateCase) -> bool:
 
 
 def _copy_was_late(duplicate: DuplicateCase) -> bool:
-    """D7: a late copy reached a node that had dropped the job with its ack, and queued it again.
+    """D7: a late copy reached a node that had dropped the acknowledged job, and the node queued it
+    again.
 
-    A node that dropped the job before the first ack, or because a client deleted it there (DELJOB)
-    or its ADDJOB failed, does not count: it knew of no ack.
+    A node does not count if it dropped the job before the first ack, or because a client deleted it
+    there (DELJOB), or because its ADDJOB failed: it had no ack.
     """
     job = duplicate.job
     if not job.acks:
@@ -165,9 +166,10 @@ def _copy_was_late(duplicate: DuplicateCase) -> bool:
 
 def _came_from_disk(duplicate: DuplicateCase) -> bool:
     """D8: a node that queued the job had dropped its copy and loaded it again from its journal; or
-    another node had, and no ack has come since.
+    another node had, and no ack has followed.
 
-    A drop whose record the disk must still have, synced or after a mere kill, is no excuse.
+    It does not excuse if the disk must still have the record of the drop, because it was synced or
+    the process was only killed.
     """
     job = duplicate.job
     copies = [job.copies.get(node) for node in duplicate.nodes() if node not in job.drop_on_disk]
@@ -177,7 +179,8 @@ def _came_from_disk(duplicate: DuplicateCase) -> bool:
 
 
 def _clock_was_wrong(duplicate: DuplicateCase) -> bool:
-    """D10: the clock of the node that queued the job changed between the lease and the queueing."""
+    """D10: the clock of the node that queued the job changed between the lease and the
+    enqueueing."""
     times = duplicate.case.world.wrong_clocks.get(duplicate.root.node, ())
     return any(duplicate.before.time <= time <= duplicate.root.time for time in times)
 
@@ -211,4 +214,4 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("D12", _add_had_failed),
     ("DX", _unexplained),
 )
-"""D7 and D8 come before the rules of which they are special cases."""
+"""D7 and D8 precede the rules of which they are special cases."""

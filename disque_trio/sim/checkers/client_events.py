@@ -1,4 +1,4 @@
-"""Records of jobs: what clients request and receive (see `history`)."""
+"""Records of jobs: the requests and replies of clients (see `history`)."""
 
 from disque_trio.sim.checkers import copy_options
 from disque_trio.sim.checkers.case import Case
@@ -10,7 +10,7 @@ from disque_trio.tracing.rows import Row
 
 
 def on_add_invoke(case: Case, row: Row) -> None:
-    """ADDJOB."""
+    """Record an ADDJOB."""
     ours = case.obligations
     options = read_options(
         row.detail, ours.nodes, replicate=ours.default_replicate, sync=ours.default_sync
@@ -31,7 +31,7 @@ def on_add_invoke(case: Case, row: Row) -> None:
 
 
 def on_add_ok(case: Case, row: Row, job: Job) -> None:
-    """ADDJOB has succeeded."""
+    """Record the success of an ADDJOB."""
     add = case.adds.pop((row.client, row.ref), None)
     if add is None:
         return
@@ -46,7 +46,7 @@ def on_add_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def claim(case: Case, add: Add, job: Job) -> None:
-    """This ADDJOB has created the job."""
+    """Match this ADDJOB to the job that it created."""
     add.job, job.add = job.id, add
     copy_options.compare_with_request(case, job)
     body = add.options.body
@@ -60,7 +60,7 @@ def claim(case: Case, add: Add, job: Job) -> None:
 
 
 def _unclaim(case: Case, add: Add) -> None:
-    """It was taken for the ADDJOB of a job that another one with this body has created."""
+    """Undo the match of an ADDJOB: another one with the same body created the job."""
     add.job = ""
     waiting = case.unclaimed.setdefault((add.queue, add.options.body or ""), [])
     waiting.append(add)
@@ -68,7 +68,7 @@ def _unclaim(case: Case, add: Add) -> None:
 
 
 def on_add_end(case: Case, row: Row) -> None:
-    """ADDJOB was refused, or its outcome stays unknown."""
+    """Record that an ADDJOB was refused, or that its outcome is unknown."""
     add = case.adds.pop((row.client, row.ref), None)
     if add is not None:
         add.outcome = row.kind.partition(".")[2]
@@ -82,15 +82,16 @@ def on_add_end(case: Case, row: Row) -> None:
 
 
 def withdraw(case: Case, add: Add) -> None:
-    """This ADDJOB has created no job."""
+    """Record that this ADDJOB has created no job."""
     waiting = case.unclaimed.get((add.queue, add.options.body or ""), [])
     if add in waiting:
         waiting.remove(add)
 
 
 def on_deliver(case: Case, row: Row, job: Job) -> Lease | None:
-    """A consumer has received the job. Return the serve, or None if the trace has none; of several
-    the last, because the replies to earlier ones were lost."""
+    """Record that a consumer has received the job. Return the serve, or None if the trace has none.
+    Of several open serves to this client the last one counts, because the replies to earlier ones
+    were lost."""
     found = None
     for lease in reversed(job.open_serves):
         if lease.node == row.node and lease.client == row.client:
@@ -106,20 +107,21 @@ def on_deliver(case: Case, row: Row, job: Job) -> Lease | None:
 
 
 def note_recovery(case: Case, job: Job) -> None:
-    """The first delivery of a job, maybe of one whose ADDJOB failed."""
+    """Mark the delivery of a job whose ADDJOB seemed to have failed."""
     if job.add is not None and job.add.outcome in {"unknown", "refused"}:
         case.mark("add.recovered")
 
 
 def _compare_bodies(case: Case, row: Row, job: Job) -> None:
-    """D13: count jobs with the queue and body of another: a producer may have added both."""
+    """D13: count jobs with the queue and body of another job: a producer may have added it
+    twice."""
     key = (row.queue, body(row.detail) or "")
     if case.adds_of_body.get(key, 0) > 1 and case.first_with_body.setdefault(key, job.id) != job.id:
         case.repeated += 1
 
 
 def on_ack_invoke(case: Case, row: Row, job: Job) -> None:
-    """ACKJOB or FASTACK."""
+    """Record the request of an ACKJOB or FASTACK."""
     if job.ack_invoked is None:
         job.ack_invoked = row.time
     if row.kind == "ack.invoke" and row.node not in job.copies:
@@ -129,9 +131,9 @@ def on_ack_invoke(case: Case, row: Row, job: Job) -> None:
 
 
 def on_ack_ok(case: Case, row: Row, job: Job) -> None:
-    """A node has answered ACKJOB or FASTACK. Whether it has applied it is in its own rows, if there
-    are any: it ignores jobs with RETRY 0 that it does not have, and all jobs while it leaves.
-    """
+    """Record the reply to ACKJOB or FASTACK. If the trace has the node's own rows, those decide
+    whether it applied the ack: a node ignores jobs with RETRY 0 that it does not have, and all jobs
+    while it leaves."""
     kind = "fastack" if row.kind == "fastack.ok" else "ackjob"
     if case.has_messages if kind == "fastack" else case.has_node_rows:
         return
@@ -140,32 +142,32 @@ def on_ack_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def on_ack_unknown(case: Case, _row: Row, _job: Job) -> None:
-    """It is unknown whether the node has applied the ack."""
+    """Mark an ack with an unknown outcome."""
     case.mark("ack.unknown")
 
 
 def on_requeue_invoke(_case: Case, row: Row, job: Job) -> None:
-    """NACK or ENQUEUE."""
+    """Record a NACK or ENQUEUE."""
     job.asked_again = row.time
 
 
 def on_enqueue_queue(case: Case, row: Row) -> None:
-    """ENQUEUE QUEUE: the periods of jobs that nobody is known to have end at the node."""
+    """Record ENQUEUE QUEUE: it ends the periods of the node's jobs without a known lease."""
     case.enqueues.setdefault((row.node, row.queue), []).append(row.time)
 
 
 def on_working_invoke(case: Case, row: Row, _job: Job) -> None:
-    """WORKING."""
+    """Record a WORKING."""
     case.operations[row.client, row.ref, row.job] = row.time
 
 
 def on_working_end(case: Case, row: Row, job: Job) -> None:
-    """The outcome of WORKING."""
+    """Record the outcome of a WORKING."""
     invoked = case.operations.pop((row.client, row.ref, row.job), row.time)
     if row.kind != "working.ok":
         case.mark("working.refused")
         if row.kind == "working.unknown":
-            # The node may have done it.
+            # The node may have renewed the lease.
             job.expected_since = max(job.expected_since, row.time)
         return
     case.mark("working.renewed")

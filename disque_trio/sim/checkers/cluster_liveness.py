@@ -1,4 +1,4 @@
-"""Liveness of the cluster: ADDJOB is answered (L5), and nodes are linked again (L6)."""
+"""Liveness of the cluster: ADDJOB gets a reply (L5), and nodes reconnect (L6)."""
 
 from collections.abc import Iterator
 
@@ -13,14 +13,14 @@ from disque_trio.tracing.rows import Row
 
 GOSSIP = ("ping", "pong", "meet")
 REPLY: Micros = 2 * SECOND
-"""An ADDJOB that needs other nodes is answered at most so long after its timeout."""
+"""An ADDJOB that needs other nodes gets its reply at most this long after its timeout."""
 FORGOTTEN_FOR: Micros = 60 * SECOND
-"""For so long gossip does not add a forgotten node again."""
+"""Gossip does not add a forgotten node again for this long."""
 
 
 def on_add_end(case: Case, row: Row) -> None:
-    """L5: a node that is up answers an ADDJOB in time, and accepts one with REPLICATE 1 whatever
-    happens; in calm it accepts each for which there are enough nodes."""
+    """L5: a node that is up replies to an ADDJOB in time, and always accepts one with REPLICATE 1.
+    In calm it accepts every ADDJOB for which there are enough nodes."""
     add = case.adds.get((row.client, row.ref))
     if add is None:
         return
@@ -39,8 +39,8 @@ def on_add_end(case: Case, row: Row) -> None:
 
 
 def _waits_since(case: Case, row: Row, add: Add) -> Micros:
-    """When it was sent; or, if the producer gives up a whole pipeline, when the first of that was,
-    behind which the others wait."""
+    """Return when the ADDJOB was sent. If the producer gives up a whole pipeline, return when its
+    first request was sent, because the others wait behind it."""
     if row.kind != "add.unknown":
         return add.invoked
     at, since = case.cut_short.get((row.client, row.node), (row.time, add.invoked))
@@ -57,7 +57,7 @@ def _check_answer(case: Case, row: Row, add: Add, since: Micros) -> None:
     if is_silent and not was_disturbed(case, row.node, since, row.time):
         detail = "an ADDJOB was not answered in time, though the node was up"
         case.violate("L5", detail, node=row.node)
-    # Refused at once, or only after the whole timeout.
+    # The refusal is immediate, or follows the whole timeout.
     is_due = row.kind == "add.refused" or late >= 0
     if row.cause != "NOREPL" or not is_due or _may_lack_links(case, row):
         return
@@ -67,9 +67,9 @@ def _check_answer(case: Case, row: Row, add: Add, since: Micros) -> None:
 
 
 def _may_lack_links(case: Case, row: Row) -> bool:
-    """Was it refused at once, and may its node have closed the link to another that was late with
-    its answer; or have heard nothing on the new one yet, on which the other is to say that it reads
-    extensions?"""
+    """Was the ADDJOB refused at once while its node may have lacked links? It may have closed a
+    link to a node that answered late, or may not yet have received the other node's announcement of
+    extensions on a new link."""
     if row.kind != "add.refused":
         return False
     if "extensions" not in row.detail:
@@ -78,7 +78,7 @@ def _may_lack_links(case: Case, row: Row) -> bool:
 
 
 def _has_live_peers(case: Case, row: Row, add: Add) -> bool:
-    """Could all nodes be reached soon enough, and keep copies?"""
+    """Could all other nodes be reached soon enough, and keep copies?"""
     world, least = case.world, 4 * case.obligations.latency + SECOND // 4
     return (
         not world.is_changing
@@ -92,7 +92,7 @@ def _has_live_peers(case: Case, row: Row, add: Add) -> bool:
 
 
 def judge_unanswered(case: Case) -> None:
-    """L5: an ADDJOB with REPLICATE 1 that got no answer by the end."""
+    """L5: an ADDJOB with REPLICATE 1 had no reply by the end of the run."""
     for add in case.adds.values():
         allowed = add.options.timeout + 10 * SECOND
         if _needs_others(case, add):
@@ -109,8 +109,8 @@ def _report_no_answer(case: Case, add: Add) -> None:
 
 
 def _needs_others(case: Case, add: Add) -> bool:
-    """Does the answer depend on other nodes: on their copies, or on what they know of its key?"""
-    # The default of a cluster that has grown is more than its options say.
+    """Does the reply depend on other nodes: on their copies, or on their records of its key?"""
+    # The default of a cluster that has grown is more than the options say.
     may_be_more = add.options.is_default and len(case.world.nodes) > case.obligations.nodes
     return (
         add.options.replicate != 1
@@ -121,12 +121,13 @@ def _needs_others(case: Case, add: Add) -> bool:
 
 
 def _has_left(case: Case, add: Add) -> bool:
-    """Was its node leaving at any time? Then it needs others even for a single copy."""
+    """Was the node of the ADDJOB leaving at any time? Then it needs others even for a single
+    copy."""
     return add.was_leaving or add.node in case.world.leaving
 
 
 def was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
-    """Was the node down or stopped, or its disk faulty, so that it may not have answered?"""
+    """Was the node down or stopped, or its disk faulty, so that it may not have replied?"""
     world, known = case.world, since - MILLI  # a client notices a crash a moment later
     return (
         world.was_out(node, known + case.obligations.reconnect, until)
@@ -138,8 +139,9 @@ def was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
 def judge_rejoin(case: Case, findings: Findings) -> None:
     """L6: after the heal all nodes of the core have links to each other.
 
-    The row `rejoin` says when; without it each must at least have received gossip of the others.
-    The bound counts from the last start, if that comes after the heal: a real process takes time.
+    The row `rejoin` has the time; without it, each node must at least have received gossip of the
+    others. The bound counts from the last start of a node, if that is later than the heal: a real
+    process takes time to start.
     """
     world = case.world
     assert world.healed is not None

@@ -1,9 +1,9 @@
 """Options of copies (S16): every holder's record has the options of the ADDJOB.
 
-The row ``hold`` has the options of the record (`statemachine.trace.hold`). The first one of a job
-is compared with its ADDJOB, once that is known, and every other one with the first. The remaining
-life and the time until a copy is queued depend on when the copy came, and on how long it was under
-way.
+The row ``hold`` has the options of the record (`statemachine.trace.hold`). The first record of a
+job is compared with its ADDJOB, once that is known, and every other one with the first. The
+remaining life and the time until a copy is queued depend on when the copy arrived, and on how long
+it was in transit.
 """
 
 from typing import Final
@@ -19,18 +19,18 @@ from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
 SPREAD: Final[Millis] = 250
-"""The random part of the time until a copy is queued, in either direction."""
+"""The random part of the time until a copy is queued, plus or minus."""
 _LONGEST: Final[Micros] = ((1 << 31) // 1000) * SECOND
-"""A longer RETRY is limited to this without an option of ours."""
+"""Without an extension option, a longer RETRY is limited to this."""
 _ROUNDED: Final[Millis] = 1010
-"""Tolerance of the remaining life: messages and journals have it in whole seconds, and of several
-copies in a batch it is not known which one was taken."""
+"""Tolerance of the remaining life: messages and journals round it to seconds, and if a batch has
+several copies, the one that the node kept is unknown."""
 _LATE: Final[Millis] = 10
 NO_GROUP: Final = -1
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """S16: a node has a record of the job."""
+    """S16: compare the record that a node now has of the job."""
     fixed, has_more, more = row.detail.partition(" left=")
     copy = job.copies.get(row.node)
     if not has_more or copy is None:
@@ -54,12 +54,12 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def priority_of(job: Job) -> int:
-    """PRIORITY, as the first record has it."""
+    """Return PRIORITY as in the first record."""
     return numbers(job.first_record).get("priority", 0) if "priority=" in job.first_record else 0
 
 
 def group_of(job: Job) -> int:
-    """The CRC-32 of its GROUP, as the first record has it; `NO_GROUP` without one."""
+    """Return the CRC-32 of GROUP as in the first record; `NO_GROUP` without one."""
     return (
         numbers(job.first_record).get("group", NO_GROUP)
         if "group=" in job.first_record
@@ -83,7 +83,8 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
         and current["body"] != first["body"]
     ):
         _report(case, row, "another body than the first record")
-    # What is left of a delay when repair makes a copy, and a creation stamp moved on by the rest.
+    # A copy made by repair has the rest of the delay, and its creation stamp is later by the
+    # difference.
     if current["delay"] > rounded(first["delay"]):
         _report(case, row, f"delay={current['delay']}, the first record {first['delay']}")
     job.moved_on[row.node] = current["made"]
@@ -92,31 +93,31 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
 
 
 def _is_key_free(row: Row, job: Job) -> bool:
-    """Was it cancelled or replaced, or did it yield? Then its key is not kept, and the journal has
-    the job without KEEP."""
+    """Was the job cancelled or replaced, or did it yield? Then its key is not kept, and the journal
+    has the job without KEEP."""
     return row.cause == "loaded" and job.key is not None and not job.keep
 
 
 def _due_stamp(record: dict[str, int]) -> int:
-    """When the delay is over, as a creation stamp."""
+    """Return the end of the delay, as a creation stamp."""
     return record["made"] + rounded(record["delay"]) * 1_000_000
 
 
 def rounded(delay: Millis) -> Millis:
-    """As messages and journals have it: in whole seconds, rounded up."""
+    """Return the delay as messages and journals have it: in seconds, rounded up."""
     return -(-delay // 1000) * 1000
 
 
 def _is_older(copy: Copy, record: dict[str, int]) -> bool:
-    """Does the disk not know that the job has died, or has been redriven? S15 judges that. What the
-    record says of its life was so before."""
+    """Does the record on the disk precede the job's death or redrive? S15 judges that. The record's
+    remaining life is then the earlier one."""
     before = copy.before
     return before is not None and (record.get("redriven", 0), "dead" in record) < before.state
 
 
 def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """By its clock, the node should count from `base`, as far as is known from whom it has it. From
-    now on it is known exactly."""
+    """Compare the remaining life with the one that follows from `base`, the creation time by the
+    node's clock as far as its sender is known. Then set `base` from the record, which is exact."""
     if not job.life:
         return
     if copy.base is not None and not _is_from_before(case, row, copy):
@@ -131,16 +132,16 @@ def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def _is_from_before(case: Case, row: Row, copy: Copy) -> bool:
-    """Does it come from a journal that may count otherwise: by a clock that was set, or from before
-    the job died?"""
+    """Is the record from a journal that may count differently: by a clock that was set, or from
+    before the job died?"""
     if row.cause != "loaded":
         return False
     return case.obligations.can_step or (copy.before is not None and copy.state < copy.before.state)
 
 
 def _stopped_before_sending(case: Case, copy: Copy) -> Millis:
-    """For how long the sender was stopped just before the message left: it may have been made
-    before."""
+    """Return how long the sender was stopped just before the message left: the copy may have been
+    made before that."""
     pauses = case.world.pauses.get(copy.came_from, ())
     ends = [(each.start, each.end) for each in pauses if each.end is not None]
     sent = range(copy.first_sent_at, copy.sent_at + 1)
@@ -148,12 +149,12 @@ def _stopped_before_sending(case: Case, copy: Copy) -> Millis:
 
 
 def _is_prompt(case: Case, copy: Copy) -> bool:
-    """Was it sent, or loaded, at once? A faulty disk delays messages."""
+    """Was the copy sent, or loaded, at once? A faulty disk delays messages."""
     return not case.world.was_disk_faulty(copy.came_from or copy.node, copy.sent_at)
 
 
 def _judge_due(case: Case, row: Row, copy: Copy, record: dict[str, int]) -> None:
-    """A holder waits for the rest of DELAY and a whole RETRY."""
+    """A holder queues its copy after the rest of DELAY and a whole RETRY."""
     if "dead" in record:
         if copy.due:
             _report(case, row, f"a time to be queued at ({copy.due} ms), and is dead")
@@ -172,7 +173,7 @@ def _report(case: Case, row: Row, what: str) -> None:
 
 
 def compare_with_request(case: Case, job: Job) -> None:
-    """S16: the ADDJOB of the job is known; does the first record have its options?"""
+    """S16: compare the first record with the ADDJOB of the job, once it is known."""
     add, record = job.add, job.first_record
     if add is None or not record:
         return
@@ -204,7 +205,7 @@ def compare_with_request(case: Case, job: Job) -> None:
 
 
 def _wanted(option: Option, options: Options) -> int | None:
-    """What a record has of it."""
+    """Return the value that a record has of the option."""
     value: int | None = getattr(options, option.name)
     if value is None or not option.is_number:
         return value
@@ -212,7 +213,7 @@ def _wanted(option: Option, options: Options) -> int | None:
 
 
 def _knows_all(case: Case, add: Add) -> bool:
-    """Did the node of the ADDJOB know how many nodes there are, which `default-replicate` needs?"""
+    """Did the node of the ADDJOB know the number of nodes, which `default-replicate` needs?"""
     return (
         not (case.world.is_changing or case.is_live)
         and not add.was_leaving

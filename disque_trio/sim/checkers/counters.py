@@ -1,7 +1,7 @@
 """Counters (S14): NACKs and additional deliveries in replies of GETJOB WITHCOUNTERS.
 
-A node counts at least what it has done itself since it has its copy, at most what has happened in
-the whole cluster, and never less than before.
+A node counts at least its own events since it has its copy, at most those of the whole cluster, and
+never fewer than before.
 """
 
 import bisect
@@ -23,8 +23,8 @@ _Count = tuple[Micros, int, int]
 
 
 def check(case: Case, row: Row, job: Job, serve: Lease) -> None:
-    """S14: the counters of a node never decrease from serve to serve, and are exact. Replies may
-    arrive in another order."""
+    """S14: the counters of a node never decrease from one serve to the next, and are exact. Replies
+    may arrive in another order than the serves."""
     if "additional=" not in row.detail or not case.obligations.is_stream:
         return
     case.check("S14")
@@ -52,7 +52,8 @@ def _counts(nacks: int, more: int) -> str:
 
 
 def _neighbours(job: Job, serve: Lease, now: _Count) -> Iterator[tuple[_Count, _Count]]:
-    """The counters of this copy at the serves before and after this one."""
+    """Return pairs of neighbouring counters of this copy: the previous serve and this one, this one
+    and the next serve."""
     copy = job.copies.get(serve.node)
     if copy is not None and serve.time < copy.since:
         return iter(())

@@ -1,6 +1,6 @@
-"""Custody (S2): copies are held, queued and dropped, and DELJOB is sent, only for valid reasons.
+"""Custody (S2): nodes hold, queue and drop copies, and send DELJOB, only for valid reasons.
 
-This finds the cause of a loss when it happens, long before the job is missed.
+This check finds the cause of a loss when it happens, long before the job is missed.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ HOLDS: Final = ("add", "repljob", "yourjobs", "dummy", "loaded")
 
 
 def before_hold(case: Case, row: Row, job: Job) -> None:
-    """A node makes a copy only if it has none, for a known reason."""
+    """A node makes a copy only if it has none, and for a known reason."""
     case.check("S2")
     copy = job.copies.get(row.node)
     if row.cause not in HOLDS:
@@ -27,7 +27,7 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """A node queues only what it holds, once."""
+    """A node queues only jobs that it holds, and only once."""
     copy = job.copies.get(row.node)
     if copy is None:
         _report(case, row, f"queues it ({row.cause}) though it does not hold it")
@@ -36,7 +36,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def before_drop(case: Case, row: Row, job: Job) -> None:
-    """A node drops a copy only for a reason, and only if the reason holds."""
+    """A node drops a copy only for a known and valid reason."""
     case.check("S2")
     copy = job.copies.get(row.node)
     rule = _RULES.get(row.cause)
@@ -49,20 +49,20 @@ def before_drop(case: Case, row: Row, job: Job) -> None:
 
 
 def _report(case: Case, row: Row, what: str) -> None:
-    """The trace of a live node may lack rows where it was killed."""
+    """Report a violation, unless the node is live and has been killed: its trace may lack rows."""
     if not (case.is_live and case.world.outages.get(row.node)):
         case.violate("S2", f"{row.node} {what}", row.job, row.node)
 
 
 WAIT_FOR_UNMET: Final = 10 * SECOND
-"""For so long at least the collection waits for a holder that may have a new name."""
+"""The collection waits at least this long for a holder that may have a new name."""
 
 Rule = Callable[[Case, Row, Job, Copy], str]
-"""Why the reason does not hold; empty if it does."""
+"""Returns why the reason is not valid; empty if it is."""
 
 
 def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
-    """All holders have confirmed."""
+    """All holders have confirmed the ack."""
     if not copy.is_acked:
         return "it is not acknowledged here"
     if not case.has_messages:
@@ -72,7 +72,7 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
     listed = job.listed.get(row.node, {})
     excused = case.world.names_forgotten
     created_at = NEVER if job.created_at is None else job.created_at
-    # A node that was wiped since may be listed under both names: two holders, one node.
+    # A node that was wiped may be listed under both names: two holders, one node.
     agreed = (row.node, *[peer for peer, state in asked.items() if state == 2])
     excused += sum(case.world.has_new_name(peer, created_at) for peer in agreed)
     if row.time - copy.acked_at >= WAIT_FOR_UNMET:
@@ -88,29 +88,30 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
         return f"only {confirmed} of {who} confirmed"
     if case.world.is_changing:
         return ""
-    # Of whom it learns in the same batch, it may have learned when the record was gone.
+    # If the node learned of a holder in the same batch, that may have been after the record was
+    # dropped.
     known = [peer for peer, since in listed.items() if since < row.time]
     return _unasked_holders(known, {row.node, *(peer for peer in asked if asked[peer] == 2)})
 
 
 def _may_be_missing(case: Case, node: str, job: Job, peer: str, created_at: Micros) -> bool:
-    """May the node wait in vain for a name that it has not met, or that nobody has any more?"""
+    """May the node wait in vain for a name that it has not met, or that no node has any more?"""
     may_be_unmet = case.world.may_not_have_met(node, peer, created_at)
     return may_be_unmet or case.may_be_named_twice(job, peer)
 
 
 def _unasked_holders(listed: list[str], confirmed: set[str]) -> str:
-    """Known holders that have not confirmed.
+    """Return the known holders that have not confirmed.
 
     A live node writes "?" for a holder that has left its node table, such as the former id of a
-    node that lost its data: nobody can ask it, and no confirmation could be told from another's.
+    node that lost its data: it cannot be asked, and its confirmation could not be identified.
     """
     missing = [peer for peer in sorted(listed) if peer not in confirmed and peer != "?"]
     return f"{' '.join(missing)} have not confirmed" if missing else ""
 
 
 def _deleted(case: Case, row: Row, job: Job, _copy: Copy) -> str:
-    """DELJOB came."""
+    """DELJOB has arrived."""
     if not case.has_messages or case.is_live:
         return ""
     came = any(
@@ -143,7 +144,8 @@ def _expired(case: Case, row: Row, job: Job, copy: Copy) -> str:
 
 
 def _forgotten_early(case: Case, row: Row, job: Job, copy: Copy) -> str:
-    """A dummy ack is kept for the life in the id; one from a disk is older than its `hold`."""
+    """A dummy ack is kept for the life in the job's id. One loaded from a disk is older than its
+    `hold`."""
     age, life = row.time - copy.since, dummy_life(job.id)
     if copy.cause != "dummy" or age >= case.obligations.shortest(life):
         return ""
@@ -151,7 +153,7 @@ def _forgotten_early(case: Case, row: Row, job: Job, copy: Copy) -> str:
 
 
 def _moved(_case: Case, _row: Row, job: Job, _copy: Copy) -> str:
-    """Jobs of at most one delivery leave the giver when they move."""
+    """A job with at-most-once delivery leaves the sender when it moves."""
     return "it is to be delivered at least once" if job.is_at_least_once else ""
 
 
@@ -164,20 +166,20 @@ def _handed_over(case: Case, row: Row, _job: Job, copy: Copy) -> str:
 
 
 def _failed(_case: Case, _row: Row, job: Job, copy: Copy) -> str:
-    """The ADDJOB failed: no client was told that the job exists."""
+    """The ADDJOB failed: no reply contained the job's id."""
     if job.is_added:
         return "its producer has been told that it exists"
     return "" if copy.cause == "add" else "it was not added here"
 
 
 def _dismissed(_case: Case, _row: Row, _job: Job, copy: Copy) -> str:
-    """Another node has the real job as acknowledged."""
+    """Another node has the real job, acknowledged."""
     return "" if copy.is_dummy else "it is not a dummy ack"
 
 
 def _evicted(case: Case, _row: Row, job: Job, copy: Copy) -> str:
-    """Memory is short, the policy allows it, and the job is acknowledged or may not be delivered
-    any more."""
+    """Memory is short, and the copy is a dummy ack; or the policy allows eviction, and the job is
+    acknowledged or must not be delivered again."""
     if not case.obligations.may_evict and not copy.is_dummy:
         return "maxmemory-policy is noeviction"
     is_over = not job.is_at_least_once and job.serves > 0
@@ -206,7 +208,7 @@ _RULES: Final[dict[str, Rule]] = {
 
 
 def before_add_ok(case: Case, row: Row, job: Job) -> None:
-    """ADDJOB never succeeds for a job that was cleaned up."""
+    """ADDJOB never succeeds for a job that its node has cleaned up."""
     if job.may_delete.get(row.node) == "add-failed":
         _report(case, row, "confirms the job to its producer, and has cleaned it up")
 
@@ -223,9 +225,9 @@ def after_deljob(case: Case, row: Row) -> None:
 
 
 def after_gotack(case: Case, row: Row) -> None:
-    """GOTACK and ACKHOLDERS confirm a copy only where there is one. They end a dummy ack, so their
-    sender must have the job, or have had it when it was asked: in the same batch, which may have
-    waited for a disk."""
+    """GOTACK and ACKHOLDERS confirm a copy only if the node has one. They end a dummy ack, so their
+    sender must have the job, or have had it in the batch that received the question, which may have
+    waited for the disk."""
     if row.cause == "gotack" and not row.detail.startswith("known"):
         return
     job = case.job(row.job)

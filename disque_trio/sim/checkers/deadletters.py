@@ -1,8 +1,9 @@
-"""Dead jobs (S26): neither queued nor served before they are redriven, and dead only for a reason.
+"""Dead jobs (S26): a dead job is neither queued nor served before a redrive, and dies only for a
+valid reason.
 
-What a node knows of a job is in its rows: how often the job was redriven, and whether it is dead.
-Of all that is known the greatest holds. A death needs a worker that buries the job, or as many
-deliveries as LIMIT allows; a redrive needs an order. In calm all holders know both at once.
+The rows of a node record how often a job was redriven there, and whether it is dead. If nodes
+differ, the greatest state holds. A death needs a worker that buries the job, or LIMIT deliveries; a
+redrive needs an order. In calm all holders learn of both at once.
 """
 
 from disque_trio.sim.checkers.case import SLACK, Case
@@ -16,19 +17,19 @@ from disque_trio.tracing.details import number, numbers
 from disque_trio.tracing.rows import Row
 
 TRIES = ("retry", "nack", "untied", "enqueue")
-"""Causes of queueings that LIMIT counts."""
+"""Causes of enqueueings that count towards LIMIT."""
 RACE: Micros = 50 * MILLI
-"""How soon two holders may queue a job one after the other, besides the way of a message."""
+"""Two holders may queue a job this far apart as one try, in addition to the latency."""
 _ROUNDED: Micros = SECOND
-"""Messages have the rest of a life in whole milliseconds, copies in whole seconds."""
+"""Messages have the remaining life in whole milliseconds, copies in whole seconds."""
 _LIFE_SLACK: Micros = 2 * SECOND
-"""Besides, the rest of a life by the journal is by wall clocks."""
+"""Further tolerance: a journal counts the remaining life by wall clocks."""
 _MANY = 1 << 16
 """More than any LIMIT."""
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """A copy may come of a job that was redriven; a row about its state follows if it is dead."""
+    """Take the state of the job from the record of a new copy."""
     copy = job.copies.get(row.node)
     if copy is not None and ("redriven=" in row.detail or "dead=" in row.detail):
         record = numbers(row.detail)
@@ -38,7 +39,8 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def _judge_copy(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """S26: a copy comes with what its sender knew. A journal may have held the message back."""
+    """S26: a copy arrives with the state that its sender had when it made the message. A journal
+    may have held that back."""
     sender = job.copies.get(copy.came_from)
     if sender is None or sender.state == ALIVE:
         return
@@ -52,7 +54,7 @@ def _judge_copy(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def on_state(case: Case, row: Row, job: Job) -> None:
-    """The job is dead in this node from now on, or has been redriven."""
+    """The job is dead at this node from now on, or has been redriven."""
     copy = job.copies.get(row.node)
     state = (number(row.detail, "redriven"), row.kind == "dead")
     left = number(row.detail, "left")
@@ -90,16 +92,16 @@ def _judge_death(case: Case, row: Row, job: Job, left: int) -> None:
 
 
 def _tries_of(case: Case, row: Row, job: Job) -> int:
-    """How often it was queued again, at most."""
+    """Return the highest possible number of tries of the job before this one."""
     is_late = number(row.detail, "redriven") < job.state[0]
     if is_late or case.may_be_named_twice(job, row.node) or not case.obligations.is_stream:
-        # It may have been told twice, and its node may not know of a redrive.
+        # The node may have received a message twice, or may have missed a redrive.
         return job.nacked + job.requeued + _MANY
     return job.tries + job.races
 
 
 def _judge_redrive(case: Case, row: Row, job: Job) -> None:
-    """Has somebody asked this node for it since it died there?"""
+    """S26: a client requested the redrive at this node after the job died there."""
     copy = job.copies.get(row.node)
     died_at = NEVER if copy is None else copy.left_since
     named = [case.redrives.get((row.node, what), {}) for what in (row.queue, row.job)]
@@ -109,8 +111,8 @@ def _judge_redrive(case: Case, row: Row, job: Job) -> None:
 
 
 def _judge_life(case: Case, row: Row, job: Job, state: State, left: Millis) -> None:
-    """S26: from its redrive on a job has the TTL of its ADDJOB, and who is told that it is dead, or
-    lives, does not let it expire before the others."""
+    """S26: after a redrive a job has the TTL of its ADDJOB. A node that learns from another one
+    that the job is dead, or alive again, does not let it expire early."""
     if row.kind == "redrive" and job.id.startswith("D-"):
         low, high = _life(case, row, job)
         if not low <= left * MILLI <= high:
@@ -126,8 +128,9 @@ def _judge_life(case: Case, row: Row, job: Job, state: State, left: Millis) -> N
 
 
 def _life(case: Case, row: Row, job: Job) -> tuple[Micros, Micros]:
-    """How long it lives at least and at most: its TTL, if that is known; to two minutes, as the id
-    says it, where wall clocks differ, or copies were under way for long."""
+    """Return the shortest and the longest life after a redrive: the TTL, if it is known. If wall
+    clocks differ or copies were in transit for long, it is the TTL in the job's id, which is
+    inexact by up to two minutes."""
     obligations, created = case.obligations, job.created_at
     least, most = (end * MILLI for end in ttl_range(job.id.encode()))
     slack = SLACK
@@ -140,21 +143,21 @@ def _life(case: Case, row: Row, job: Job) -> tuple[Micros, Micros]:
 
 
 def on_redrive_invoke(case: Case, row: Row) -> None:
-    """REDRIVE of a queue or of a job at a node. What dies there before it is answered may be
-    redriven."""
+    """Record a REDRIVE of a queue or job. It may redrive every job that dies at the node before the
+    reply."""
     orders = case.redrives.setdefault((row.node, row.job or row.queue), {})
     orders[row.client, row.ref] = FOREVER
 
 
 def on_redrive_end(case: Case, row: Row) -> None:
-    """It is answered. One without an answer may still be carried out."""
+    """Record the reply to a REDRIVE. Without a reply it may still be carried out."""
     orders = case.redrives.get((row.node, row.job or row.queue), {})
     if (row.client, row.ref) in orders:
         orders[row.client, row.ref] = row.time
 
 
 def _take_note(case: Case, row: Row, job: Job, state: tuple[int, bool], left: int) -> None:
-    """Somebody knows it, maybe as the first."""
+    """Record the state of the job if it is the greatest so far."""
     if state <= job.state:
         return
     if state[0] > job.state[0]:
@@ -167,19 +170,19 @@ def _take_note(case: Case, row: Row, job: Job, state: tuple[int, bool], left: in
 
 def _change(job: Job, copy: Copy, row: Row, state: tuple[int, bool], left: int) -> None:
     if state[0] > copy.state[0]:
-        # Its counters begin anew.
+        # Its counters restart.
         copy.counted = (0, 0)
         job.counters.pop(row.node, None)
     copy.state, copy.is_waiting = state, row.detail.endswith(" wait-repl")
     copy.left, copy.left_since, copy.left_wall = left, row.time, row.wall
     if copy.base is not None:
-        # The answer to ADDJOB may be lost: then the first record has the TTL.
+        # If the reply to ADDJOB was lost, the first record has the TTL.
         life = job.life if job.options is None else job.options.ttl // MILLI
         copy.base = row.mono + left - life if life else None
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S26: a dead job is not queued; nor, in calm, one whose LIMIT is reached."""
+    """S26: a dead job is not queued; in calm, neither is a job that has reached its LIMIT."""
     _judge_dead(case, row, job)
     if row.cause not in TRIES:
         return
@@ -191,13 +194,13 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_postpone(case: Case, row: Row, job: Job) -> None:
-    """A NACK that lets the job wait counts at once, and its queueing later does not."""
+    """A NACK that makes the job wait counts at once; its later enqueueing does not."""
     if row.cause == "nack":
         _count_try(case, row, job)
 
 
 def _count_try(case: Case, row: Row, job: Job) -> None:
-    """S26: in calm, it is within LIMIT."""
+    """S26: count a try; in calm, it is within LIMIT."""
     job.tries, job.tried_at = job.tries + 1, row.time
     limit = 0 if job.options is None else job.options.limit
     if limit and job.tries >= limit:
@@ -234,11 +237,11 @@ def _judge_dead(case: Case, row: Row, job: Job) -> None:
 
 
 def _is_orderly(case: Case) -> bool:
-    """Do messages arrive, soon and in order?"""
+    """Do messages arrive soon and in order?"""
     return case.obligations.is_stream and not case.obligations.has_tail
 
 
 def after_leaving(case: Case, _row: Row, job: Job) -> None:
-    """A copy is gone. If nobody else knows that the job is dead, it may be expected again."""
+    """A copy was dropped. If no other holder has the job as dead, it may be expected again."""
     if job.state[1] and not job.is_dead:
         job.expected_since = max(job.expected_since, case.now)

@@ -1,4 +1,4 @@
-"""Who sees which row: by kind of row, the functions that fold it in or judge it, in order."""
+"""By kind of row: the functions that record or judge the row, in the order of their calls."""
 
 from collections.abc import Callable
 from typing import Final
@@ -51,7 +51,7 @@ from disque_trio.tracing.rows import Row
 
 
 def _see_sent(case: Case, row: Row) -> None:
-    """A message. What gossip says is nobody's business here; that a node asks for an answer is."""
+    """A node sent a message. Contents of gossip are not judged here, but unanswered PINGs are."""
     cause = row.cause
     if cause in cluster_liveness.GOSSIP:
         silence.on_send(case, row)
@@ -64,7 +64,7 @@ def _see_sent(case: Case, row: Row) -> None:
 
 
 def _see_received(case: Case, row: Row) -> None:
-    """A message has come."""
+    """A node received a message."""
     if row.cause not in cluster_liveness.GOSSIP:
         messages.on_recv(case, row)
         work.on_received(case, row)
@@ -82,7 +82,7 @@ def _see_received(case: Case, row: Row) -> None:
 
 
 def _see_lost(case: Case, row: Row) -> None:
-    """A message is lost."""
+    """A message was lost."""
     if row.cause in cluster_liveness.GOSSIP:
         silence.on_lost(case, row)
     else:
@@ -376,7 +376,7 @@ _AFTER_RECEIVING: Final[dict[str, tuple[_Step, ...]]] = {
     "gotjob": (answers.on_gotjob,),
     "result": (results.after_received,),
 }
-"""Both by the message's name."""
+"""Both tables have the name of the message as key."""
 OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "add.invoke": (client_events.on_add_invoke,),
     "add.refused": (unique.on_refused, cluster_liveness.on_add_end, client_events.on_add_end),

@@ -1,12 +1,12 @@
-"""Why a job was delivered again: a cause for every duplicate.
+"""The cause of every repeated delivery.
 
-From the serve back to the stay in a queue that enabled it, over the givers if the job moved, and
-from there to what the nodes concerned did not know: the first rule that fits names the cause
-(docs/guarantees.md, "Causes of duplicates").
+A rule goes back from the serve to the enqueueing that enabled it, through the senders if the job
+moved, and from there to the messages that the nodes had not received. The first rule that fits
+names the cause (docs/guarantees.md, "Causes of duplicates").
 
-Nodes lease jobs: a node that queues a job again should have known of the last *lease* (a delivery,
-or a WORKING), and D1 requires that it was over. If a holder was not told of the lease, it is D4
-where a cut, an outage or a loss blocked the message, D5 where the message was late.
+Nodes lease jobs: a node that queues a job again should know the last *lease* (a delivery, or a
+WORKING), and D1 requires that it had expired. If the message about the lease did not reach a
+holder, the cause is D4 if a cut, an outage or a loss blocked it, and D5 if it was late.
 """
 
 from typing import Final
@@ -42,7 +42,7 @@ CAUSES: Final[dict[str, str]] = {
     "DX": "nothing explains it",
 }
 UNAVOIDABLE: Final = ("D0", "D1", "D2", "D4", "D9", "D12")
-"""Causes that no queue can avoid without waiting; D0 is wanted."""
+"""Causes that no queue can avoid without waiting; D0 is intended."""
 
 
 @attrs.frozen
@@ -55,19 +55,19 @@ class Duplicate:
     client: str
     cause: str
     queued: Micros
-    """When the job was queued for it."""
+    """When the job was queued for this delivery."""
     leased: Micros
-    """When it had been delivered or leased before."""
+    """When the previous delivery or lease was."""
     is_after_ack: bool
-    """It had been acknowledged by then."""
+    """Was the job acknowledged before its serve?"""
     is_dominated: bool
-    """Messages of any kind could have told its node of the ack (by vector clocks)."""
+    """Could messages of any kind have informed its node of the ack (by vector clocks)?"""
     since_heal: Micros | None
-    """How long after the last cut; 0 during a cut, None without any."""
+    """The time since the last cut; 0 during a cut, None if there was none."""
 
 
 def on_serve(case: Case, _row: Row, job: Job) -> None:
-    """Find the cause of a serve that is not the first now, while messages under way are known."""
+    """Find the cause of a repeated serve now, while messages in transit are recorded."""
     serve = job.lease
     if serve is None or serve.before is None:
         return
@@ -79,7 +79,7 @@ def on_serve(case: Case, _row: Row, job: Job) -> None:
 
 
 def forget(job: Job) -> None:
-    """Drop the lease before the last: its successor has been judged."""
+    """Drop the lease before the last one: the last one has been judged."""
     if job.lease is not None and job.lease.before is not None:
         job.lease.before.before = None
 
@@ -87,8 +87,8 @@ def forget(job: Job) -> None:
 def on_deliver(
     case: Case, row: Row, job: Job, serve: Lease, partition: Partition | None
 ) -> Duplicate:
-    """A delivery after the first, with its cause. If a later serve has arrived before it, it
-    repeats that one."""
+    """Return the duplicate that a delivery after the first is, with its cause. If the delivery of a
+    later serve arrived earlier, this one repeats that."""
     if partition is not None:
         partition.duplicates += 1
     case.mark("duplicate.any")
@@ -111,12 +111,13 @@ def on_deliver(
 
 
 def note_first(job: Job, serve: Lease) -> None:
-    """Record the first delivery of a job, which need not be of its first serve."""
+    """Record the cause of the first delivery, which may be of a later serve than the first."""
     job.first_cause = serve.cause
 
 
 def unseen_serve(case: Case, row: Row, job: Job) -> Lease:
-    """The trace has no serve: assume that the node has just queued the job by its retry timer."""
+    """Return a serve for a trace without serves: assume that the retry timer of the node has just
+    queued the job."""
     copy = job.copies.get(row.node)
     stay = None if copy is None else copy.last_queueing
     stay = stay or Queueing(row.time, row.mono, row.node, "retry")
@@ -131,7 +132,7 @@ def unseen_serve(case: Case, row: Row, job: Job) -> Lease:
 
 
 def describe(found: Duplicate, scenario: str) -> str:
-    """The description of a duplicate that the scenario does not expect."""
+    """Describe a duplicate that the scenario does not expect."""
     waited = (found.time - found.leased) / 1e6
     text = f"delivered again after {waited:.3f} s: {CAUSES[found.cause]} ({found.cause})"
     if found.cause not in DUPLICATE_CAUSES:

@@ -26,7 +26,7 @@ from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
 LAG: Final = 2 * SECOND
-"""How far the journal may lag behind with `everysec`."""
+"""The longest lag of the journal with `everysec`."""
 TROUBLES: Final[tuple[str, ...]] = ("disk.full", "disk.error", "disk.stall")
 
 
@@ -46,30 +46,30 @@ def _confirm(copy: Copy | None, row: Row) -> None:
 
 
 def on_ack_ok(_case: Case, row: Row, job: Job) -> None:
-    """A reply to a client confirms that the job is acknowledged there, or gone."""
+    """A reply to a client confirms that the job is acknowledged at the node, or gone."""
     _confirm_end(job, row)
 
 
 def on_deliver(_case: Case, row: Row, job: Job) -> None:
-    """A client received the job: with RETRY 0 it has ended at its node."""
+    """A client received the job: if its RETRY is 0, it has ended at its node."""
     if not job.is_at_least_once:
         job.end_reported.setdefault(row.node, row.time)
 
 
 def after_jobstate(case: Case, row: Row) -> None:
-    """A message to another node confirms that the job is dead here, or was redriven."""
+    """JOBSTATE confirms to another node that the job is dead at the sender, or was redriven."""
     case.reported_states[row.node, row.job] = row.time
 
 
 def on_given_back_ok(case: Case, row: Row, job: Job) -> None:
-    """A reply to a client confirms its request, which may be the death of the job."""
+    """The reply to a NACK or RELEASE confirms it; the request may have made the job dead."""
     copy = job.copies.get(row.node)
     if copy is not None and copy.state[1]:
         case.reported_states[row.node, job.id] = row.time
 
 
 def after_setack(case: Case, row: Row) -> None:
-    """SETACK, GOTACK and DELJOB confirm to another node that the job has ended here."""
+    """SETACK, GOTACK and DELJOB confirm to another node that the job has ended at the sender."""
     _confirm_end(case.jobs.get(row.job) or case.job(row.job), row)
 
 
@@ -92,7 +92,7 @@ def on_start(case: Case, row: Row) -> None:
 def on_trouble(case: Case, row: Row) -> None:
     """A fault of a disk begins or ends."""
     case.mark(row.kind)
-    # Replies and messages of a node wait for its disk, so other nodes see a slow node.
+    # Replies and messages of a node wait for its disk, so it appears slow to other nodes.
     case.world.on_slow(attrs.evolve(row, peer=row.kind, detail="0" if row.detail == "no" else "1"))
     mutes = case.world.mutes.setdefault(row.node, [])
     if row.detail == "yes":
@@ -104,8 +104,8 @@ def on_trouble(case: Case, row: Row) -> None:
 
 
 def on_crash(case: Case, row: Row) -> None:
-    """Count deliveries that never left the node: a reply waits for the write, and with `always` for
-    the sync, and a crash may lose the record for which it waits (S5)."""
+    """Count deliveries whose reply never left the node: a reply waits for the write, and with
+    `always` for the sync, and a crash may lose the record that it waits for (S5)."""
     if not case.obligations.has_disk or (
         row.cause == "power" and case.obligations.fsync != "always"
     ):
@@ -129,7 +129,7 @@ def on_flip(case: Case, _row: Row) -> None:
 
 
 def before_hold(case: Case, row: Row, job: Job) -> None:
-    """A copy from disk keeps its earlier confirmations. Any other copy is new and has none yet."""
+    """A copy from disk keeps its earlier confirmations. Any other copy is new and has none."""
     if row.cause == "loaded":
         case.mark("copy.loaded" if job.copies.get(row.node) else "copy.resurrected")
         before = job.copies.get(row.node)
@@ -150,21 +150,22 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """A loaded record lists the node to which the job had moved: it was written before the move."""
+    """Record the receivers of the job's transfers as listed by the loaded record, unless the
+    journal may have lost the transfer."""
     if row.cause != "loaded" or not job.is_at_least_once or case.seen.get("disk.flip"):
         return
     for (giver, receiver), at in list(job.transfers.items()):
         if giver != row.node:
             continue
         if _may_be_forgotten(case, giver, at):
-            # It is gone for good, whatever later crashes leave.
+            # The transfer stays lost, whatever later crashes do.
             del job.transfers[giver, receiver]
         else:
             job.listed.setdefault(giver, {})[receiver] = at
 
 
 def on_loaded(case: Case, row: Row) -> None:
-    """The journal has been loaded: copies that were not restored are lost."""
+    """The journal is loaded: copies that were not restored are lost."""
     case.world.loading.pop(row.node, None)
     case.unread.pop(row.node, None)
     if row.cause != "kept":
@@ -189,7 +190,7 @@ def on_loaded(case: Case, row: Row) -> None:
 
 
 def _is_over(case: Case, job: Job) -> bool:
-    """Its TTL ended before the node had restarted."""
+    """Did the job expire before the node had restarted?"""
     return job.options is not None and job.created_at is not None and case.has_expired(job)
 
 
@@ -212,8 +213,8 @@ def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def _should_return(case: Case, row: Row, job: Job, copy: Copy) -> bool:
-    """Not if it has expired, or was served with RETRY 0: then it is deleted from the journal, like
-    acknowledged jobs in the original's format."""
+    """Must the journal restore the copy? It deletes a copy that has expired, or was served with
+    RETRY 0. The original's format also deletes acknowledged jobs."""
     if copy.is_acked and case.obligations.has_original_file:
         return False
     if copy.is_dummy:
@@ -227,8 +228,8 @@ def _should_return(case: Case, row: Row, job: Job, copy: Copy) -> bool:
 
 
 def _is_over_by_wall(row: Row, job: Job, copy: Copy) -> bool:
-    """Is its TTL over by the wall clock of the node, which may have been set forward? The creation
-    stamps of a node never go back, as its clock may."""
+    """Is the job's TTL over by the wall clock of the node, which may have been set forward? The
+    creation stamps of a node never decrease, but its clock may."""
     made = numbers(job.first_record).get("made")
     if job.options is None or made is None:
         return False
@@ -237,8 +238,8 @@ def _is_over_by_wall(row: Row, job: Job, copy: Copy) -> bool:
 
 
 def _is_over_here(case: Case, row: Row, copy: Copy) -> bool:
-    """Has the remaining time of a dead or redriven job passed according to its node, maybe because
-    its wall clock was set forward? Another node may have redriven the job since."""
+    """Is the remaining life of a dead or redriven job over by the node's own record, maybe because
+    its wall clock was set forward? Another node may have redriven the job in the meantime."""
     if copy.left_since == NEVER:
         return False
     until = copy.left_since + case.obligations.shortest(copy.left * MILLI) - SECOND
@@ -246,7 +247,7 @@ def _is_over_here(case: Case, row: Row, copy: Copy) -> bool:
 
 
 def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None:
-    """S15: a job that was dead, or had been redriven, is restored in that state."""
+    """S15: a job that was dead, or redriven, is restored in that state."""
     if before.state == ALIVE or copy.is_acked:
         return
     case.check("S15")
@@ -261,7 +262,7 @@ def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> No
 
 
 def _judge_return(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """S15: a job whose end the node had confirmed is pending there."""
+    """S15: a job is not pending at a node that had confirmed its end."""
     ended_at = job.end_reported.get(row.node)
     if ended_at is None or copy.is_acked or copy.is_dummy:
         return
@@ -303,7 +304,7 @@ def _judge_ack(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None
 
 
 def must_survive(case: Case, node: str, confirmed_at: int) -> bool:
-    """Must a change that the node confirmed at this time have survived its last crash?"""
+    """Must a change that the node confirmed at this time survive its last crash?"""
     crash = case.world.crashes[node]
     if crash.cause != "power" or case.obligations.fsync == "always":
         return True
@@ -314,7 +315,7 @@ def must_survive(case: Case, node: str, confirmed_at: int) -> bool:
 
 
 def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
-    """May the journal have lost an unconfirmed change that was recorded at this time?"""
+    """May the journal have lost an unconfirmed change of this time?"""
     crash = case.world.crashes.get(node)
     if since is None or crash is None or case.is_live:
         return True
@@ -324,8 +325,7 @@ def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
 
 
 def _may_be_unwritten(case: Case, crash: Row, since: Micros) -> bool:
-    """Could it have been missing on disk when the process ended in this way, as far as any
-    confirmation shows?"""
+    """May an unconfirmed change of this time be missing on the disk after a crash of this kind?"""
     world, ours = case.world, case.obligations
     if world.was_mute(crash.node, since, crash.time) or crash.cause not in {"power", "kill"}:
         return True

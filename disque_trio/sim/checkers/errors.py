@@ -1,6 +1,6 @@
-"""Errors of jobs (S22): SHOW has the error of the last NACK that its node has heard of.
+"""Errors of jobs (S22): SHOW returns the error of the last NACK that its node has recorded.
 
-Of the text of an error rows have the CRC-32.
+Rows contain the CRC-32 of the text of an error.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _NACKS = ("nack", "nack-dead")
 
 
 def on_nack(case: Case, row: Row, _job: Job) -> None:
-    """A NACK is sent, maybe with ERROR."""
+    """A client sends a NACK, maybe with ERROR."""
     text = fields(row.detail).get("error")
     if text is not None:
         case.erring[row.client, row.ref, row.job] = row.time
@@ -24,14 +24,14 @@ def on_nack(case: Case, row: Row, _job: Job) -> None:
 
 
 def on_taken_back(case: Case, row: Row, job: Job) -> None:
-    """The node of a NACK queues the job, lets it wait, or buries it."""
+    """After a NACK the node queues the job, makes it wait, or buries it."""
     if row.cause in _NACKS:
         found = case.failures.setdefault((job.id, row.node), Failures())
         found.back_at, found.wall = row.time, row.wall
 
 
 def on_nack_ok(case: Case, row: Row, job: Job) -> None:
-    """It is answered: its node knows the error."""
+    """The NACK is confirmed: its node has the error."""
     sent = case.erring.pop((row.client, row.ref, row.job), None)
     found = case.failures.get((job.id, row.node))
     if sent is not None and found is not None and row.detail == "1" and found.back_at >= sent:
@@ -39,7 +39,7 @@ def on_nack_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def after_received(case: Case, row: Row) -> None:
-    """JOBERROR has come, to a node that has the job."""
+    """JOBERROR has arrived at a node that has the job."""
     job = case.jobs.get(row.job)
     copy = None if job is None else job.copies.get(row.node)
     if copy is None or copy.is_acked or case.world.may_be_unknown(row.node, row.peer, row.time):
@@ -54,7 +54,7 @@ def _learn(found: Failures, at: int, time: Micros) -> None:
 
 
 def judge(case: Case, row: Row, job: Job, asked: Micros, values: dict[str, str]) -> Iterator[str]:
-    """What is wrong with the error that SHOW has, which was `asked` then."""
+    """Yield what is wrong with the error in a reply to SHOW. `asked` is the time of the request."""
     if "failed" not in values:  # a trace of an earlier version
         return
     failed, text = int(values["failed"]), values["error"]

@@ -1,4 +1,4 @@
-"""Rows about faults: what they change in the world, and which copies they destroy."""
+"""Rows about faults: their effects on the world, and the copies that they destroy."""
 
 import attrs
 
@@ -11,25 +11,25 @@ from disque_trio.tracing.rows import Row
 
 
 def on_block(case: Case, row: Row) -> None:
-    """A fault of a link begins, in one direction, and may keep messages back or lose them."""
+    """A fault of a link begins in one direction. It may delay or lose messages."""
     case.mark(fault_kinds.ROWS[row.kind].bar)
     case.world.on_block(row, case.alive)
 
 
 def on_slow(case: Case, row: Row) -> None:
-    """A node or a link is slow, or not any more."""
+    """A node or a link becomes slow, or normal again."""
     case.mark(row.kind)
     case.world.on_slow(row)
 
 
 def on_pause_queue(case: Case, row: Row) -> None:
-    """A queue is paused, or not any more."""
+    """A queue is paused or resumed."""
     case.mark("pause-queue")
     case.world.on_pause_queue(row)
 
 
 def on_memory(case: Case, row: Row) -> None:
-    """A node has less memory, or enough again."""
+    """The memory of a node is reduced or restored."""
     if row.detail != "0":
         case.mark("memory")
     case.world.on_memory(row)
@@ -41,7 +41,7 @@ def on_heal(case: Case, row: Row) -> None:
 
 
 def on_crash(case: Case, row: Row) -> None:
-    """A process ends, and with it its memory."""
+    """A process ends and loses its memory."""
     case.mark("crash")
     case.pending_orders.pop(row.node, None)
     _doubt(case, row)
@@ -52,7 +52,7 @@ def on_crash(case: Case, row: Row) -> None:
 
 
 def on_start(case: Case, row: Row) -> None:
-    """A process starts, maybe again."""
+    """A process starts or restarts."""
     if row.node in case.world.down:
         case.mark("restart")
     elif row.time > 0:
@@ -68,7 +68,7 @@ def on_start(case: Case, row: Row) -> None:
 
 
 def on_wipe(case: Case, row: Row) -> None:
-    """A node loses its disk and its name, or is gone for good."""
+    """A node loses its disk and its name, or is removed for good."""
     case.world.on_crash(row)
     case.world.is_changing = True
     if row.kind == "remove":
@@ -93,7 +93,7 @@ def on_pause(case: Case, row: Row) -> None:
 
 
 def on_resume(case: Case, row: Row) -> None:
-    """It goes on, and receives what has come meanwhile."""
+    """A process resumes, and receives the messages that arrived while it was stopped."""
     case.world.resume(row.node, row.time)
     orders = case.pending_orders.pop(row.node, [])
     case.resumed_orders[row.node] = [attrs.evolve(order, time=row.time) for order in orders]
@@ -102,7 +102,7 @@ def on_resume(case: Case, row: Row) -> None:
 
 
 def _doubt(case: Case, row: Row) -> None:
-    """The process ends as soon as it went on: it may not have read the orders that it had."""
+    """The process ends just after it resumed: it may not have read the pending orders."""
     for order in case.resumed_orders.pop(row.node, ()):
         if row.time - order.time <= ORDER_DELAY:
             case.doubtful_orders[row.node] = None
@@ -116,9 +116,9 @@ def on_clock(case: Case, row: Row) -> None:
 
 
 def on_leave(case: Case, row: Row) -> None:
-    """A node is told to leave, or not to leave. Both outlast a restart. A node that is down gets
-    neither, unless it starts at that moment; one whose process is stopped gets both when it goes
-    on, and may handle between them what has come meanwhile."""
+    """A node is ordered to leave, or to stop leaving. Both outlast a restart. A node that is down
+    misses the order, unless it starts at the same time. A stopped process receives its orders when
+    it resumes, and may handle waiting messages between them."""
     case.mark("leave")
     if row.node in case.world.down or row.node in case.world.paused:
         case.pending_orders.setdefault(row.node, []).append(row)
@@ -137,7 +137,7 @@ def _apply(case: Case, row: Row) -> None:
 
 
 def on_forget(case: Case, row: Row) -> None:
-    """A node forgets another."""
+    """A node forgets another one."""
     case.world.on_forget(row)
 
 
@@ -147,10 +147,10 @@ def on_core(case: Case, row: Row) -> None:
 
 
 def on_rejoin(case: Case, row: Row) -> None:
-    """The core is whole again."""
+    """All nodes of the core are connected again."""
     case.world.rejoined = row.time
 
 
 def on_end(case: Case, row: Row) -> None:
-    """The run is over."""
+    """The run ends."""
     case.world.ended = row.time

@@ -10,13 +10,14 @@ class Findings:
     """Results of the end of a run."""
 
     lost: list[str] = attrs.Factory(list)
-    """Jobs that were added, never delivered and are on no node, without an excuse."""
+    """Jobs that were added, never delivered and are on no node, with nothing that excuses the
+    loss."""
     excused: list[str] = attrs.Factory(list)
-    """The same, but faults have destroyed as many copies as there had to be."""
+    """Lost jobs of which faults destroyed as many copies as were required."""
     lost_once: list[str] = attrs.Factory(list)
     """Jobs with RETRY 0 that were never delivered, with a known cause."""
     open: dict[str, int] = attrs.Factory(dict)
-    """By property: jobs or links whose bound lies beyond the end of the run."""
+    """By property: the number of jobs or links whose bound is after the end of the run."""
     redelivery: list[Micros] = attrs.Factory(list)
 
     def leave_open(self, name: str) -> None:

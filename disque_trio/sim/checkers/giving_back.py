@@ -1,8 +1,8 @@
-"""How workers that run the worker library's engine give jobs back (W10, W13, W14).
+"""How workers that run the engine of the worker library return jobs to a node (W10, W13, W14).
 
-A node without `DELAY` has no wait after NACK, so the worker waits itself, and holds the job. A node
-without tokens cannot tell whether a NACK comes twice, so the worker sends none again that may have
-arrived. A job with RETRY 0 is not given back at all: nobody would get it.
+A node without `DELAY` cannot wait after a NACK, so the worker holds the job during the delay. A
+node without tokens cannot detect a repeated NACK, so the worker repeats none that may have arrived.
+The worker never returns a job with RETRY 0: no node would deliver it again.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ from disque_trio.tracing.details import number
 from disque_trio.tracing.rows import Row
 
 PROMPT: Final[Micros] = SECOND
-"""How late a worker may be while nothing is wrong."""
+"""How late a worker may be if nothing is wrong."""
 
 
 def _found(case: Case, row: Row) -> tuple[Process, Delivery] | None:
@@ -27,7 +27,7 @@ def _found(case: Case, row: Row) -> tuple[Process, Delivery] | None:
 
 
 def after_end(case: Case, row: Row, _job: Job) -> None:
-    """A run has ended; the outcome may be another attempt after a delay."""
+    """Record the end of a run; its outcome may be another attempt after a delay."""
     found = _found(case, row)
     if found is not None and row.cause == "retry":
         _, delivery = found
@@ -36,8 +36,8 @@ def after_end(case: Case, row: Row, _job: Job) -> None:
 
 
 def on_give_back(case: Case, row: Row, job: Job) -> None:
-    """W13: a worker that waits itself sends NACK when the delay is over. W14: it repeats no NACK,
-    RELEASE or ENQUEUE without a token unless a node has refused it."""
+    """W13: a worker that waits itself sends NACK when the delay is over. W14: it does not repeat a
+    NACK, RELEASE or ENQUEUE without a token unless a node has refused it."""
     found = _found(case, row)
     if found is None:
         return
@@ -53,7 +53,7 @@ def on_give_back(case: Case, row: Row, job: Job) -> None:
 
 
 def on_given_back(case: Case, row: Row, _job: Job) -> None:
-    """A node has answered, or it is unknown whether it has done it."""
+    """The node has replied, or the outcome is unknown."""
     found = _found(case, row)
     if found is not None and not row.kind.endswith(".unknown"):
         found[1].is_untold = False
@@ -61,7 +61,7 @@ def on_given_back(case: Case, row: Row, _job: Job) -> None:
 
 def _judge_wait(case: Case, row: Row, process: Process, delivery: Delivery) -> None:
     if delivery.wait_until <= delivery.ended_at or process.stop_at != FOREVER:
-        return  # without a delay, or the node has to wait for what is left
+        return  # no delay, or the worker stops and the node waits for the rest
     case.check("W13")
     early = delivery.wait_until - row.time
     if early > 0:
@@ -77,8 +77,8 @@ def _was_hindered(case: Case, process: Process, delivery: Delivery) -> bool:
 
 
 def before_drop(case: Case, row: Row, _job: Job) -> None:
-    """W10: a job with RETRY 0 that a worker holds begins as long as there is time, and is not given
-    back."""
+    """W10: a job with RETRY 0 that a worker holds begins as long as there is time, and is not
+    returned."""
     found = _found(case, row)
     if found is None or not (found[1].is_once and found[1].is_held):
         return
@@ -91,7 +91,7 @@ def before_drop(case: Case, row: Row, _job: Job) -> None:
 
 
 def finish(case: Case) -> None:
-    """W13: at the end no delay is over for long."""
+    """W13: at the end of the run no worker is late with a NACK."""
     for name, process in case.processes.items():
         for job_id, delivery in process.deliveries.items() if process.is_up else ():
             is_due = delivery.ended_at < delivery.wait_until < case.now - PROMPT

@@ -1,7 +1,7 @@
-"""Jobs that are held (S23): what has not begun is queued again as unbegun by the node that gave it,
-and only that; in calm no other node queues it.
+"""Held jobs (S23): only a job that has not begun is queued again as unbegun, by the node that
+delivered it. In calm no other node queues it.
 
-A node that has heard of the job since may have taken the delivery for over.
+If the node has received a message about the job since, it may have ended the delivery.
 """
 
 from typing import Final
@@ -13,27 +13,27 @@ from disque_trio.tracing.details import fields
 from disque_trio.tracing.rows import Row
 
 _COUNTED: Final = ("retry", "untied")
-"""Why the node of a delivery queues the job again, and counts that."""
+"""Causes for which the node of a delivery queues the job again and counts that."""
 
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
-    """A worker is given it, and may hold it."""
+    """Record a delivery: the worker may hold the job."""
     if not case.obligations.has_held:
         return
     held = case.held[job.id, row.node] = Held(row.time, row.client)
-    # All messages of a batch have their rows before the node applies the first.
+    # All messages of a batch have their rows before the node applies the first one.
     held.is_doubtful = job.last_news.get(row.node) == row.time
 
 
 def on_deliver(case: Case, row: Row, serve: Lease) -> None:
-    """It has asked so, or not."""
+    """Record whether the worker requested the job as held."""
     held = case.held.get((row.job, serve.node))
     if held is not None and (held.time, held.client) == (serve.time, serve.client):
         held.is_held = "held" in fields(row.detail, "body")
 
 
 def on_begin(case: Case, row: Row, job: Job) -> None:
-    """BEGIN, maybe of several jobs."""
+    """Record a BEGIN, which may name several jobs."""
     key = (row.client, row.ref)
     case.begins[key] = case.begins.get(key, 0) + 1
     held = case.held.get((job.id, row.node))
@@ -42,7 +42,7 @@ def on_begin(case: Case, row: Row, job: Job) -> None:
 
 
 def on_begin_ok(case: Case, row: Row, job: Job) -> None:
-    """So many have begun."""
+    """S23: a held job can begin. The reply has the number of jobs that have begun."""
     asked = case.begins.get((row.client, row.ref), 0)
     held = case.held.get((job.id, row.node))
     if held is None or row.ref not in held.asked:
@@ -54,8 +54,8 @@ def on_begin_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def _is_still_held(case: Case, row: Row, job: Job, held: Held) -> bool:
-    """Is it certain that the node has it as held by this worker, which asks for the first time?
-    With RETRY 0 nothing is held."""
+    """Does the node certainly have the job as held by this worker, in its first BEGIN? Jobs with
+    RETRY 0 are never held."""
     copy = job.copies.get(row.node)
     if (
         copy is None
@@ -72,7 +72,7 @@ def _is_still_held(case: Case, row: Row, job: Job, held: Held) -> bool:
 
 
 def on_news(case: Case, row: Row) -> None:
-    """A message about the job has come to a node: QUEUED, WORKING or POSTPONED."""
+    """The node received QUEUED, WORKING or POSTPONED about the job."""
     if not case.obligations.has_held or row.job not in case.jobs:
         return
     case.job(row.job).last_news[row.node] = row.time
@@ -82,12 +82,12 @@ def on_news(case: Case, row: Row) -> None:
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """The record is new: the node knows of no delivery."""
+    """The record is new: the node has no delivery of the job."""
     case.held.pop((job.id, row.node), None)
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S23: why is it queued again?"""
+    """S23: check the cause of the enqueueing."""
     held = case.held.pop((job.id, row.node), None)
     if not case.obligations.has_held or case.is_live:
         return
@@ -104,14 +104,14 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def _is_unbegun(case: Case, held: Held) -> bool:
-    """Is it certain that it was held, and that nobody has asked that it begin?"""
+    """Was the job certainly held, without any BEGIN for it?"""
     if held.is_held:
         case.check("S23")
     return bool(held.is_held) and not held.asked and not held.is_doubtful
 
 
 def _judge_elsewhere(case: Case, row: Row, job: Job) -> None:
-    """S23: in calm another holder leaves a job that is held to the node that gave it."""
+    """S23: in calm no other holder queues a job that is held and has not begun."""
     for node in job.copies:
         held = case.held.get((job.id, node))
         if held is None or not case.world.is_calm(held.time, row.time):

@@ -1,8 +1,8 @@
 """Records of jobs: their copies on nodes, and the copies that faults destroy.
 
-Writes the records of `records`, with `messages` (between nodes) and `client_events`. Each function
-applies one kind of row, checks no property, and counts marks. `verdict` says which checkers run
-before and after it.
+This module writes the records of `records`, with `messages` (between nodes) and `client_events`.
+Each function applies one kind of row, checks no property, and counts marks. `dispatch` lists the
+checkers that run before and after it.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Give, Job, Lease,
 from disque_trio.tracing.rows import Row
 
 ASKED: Final = "fastack asked"
-"""A client has sent FASTACK to a node, and no row shows yet that the node has applied it."""
+"""A client has sent FASTACK to a node, and no row shows that the node has applied it."""
 _QUEUE_MARKS: Final = {
     "delay-over": "delay.elapsed",
     "retry": "requeue.retry",
@@ -39,10 +39,11 @@ _DROP_MARKS: Final = {
     "dummy-dismissed": "dummy_ack.dismissed",
 }
 _AFTER_A_STOP: Final = {"loaded", "retry", "delay-over"}
-"""Why a job is queued that was queued at the stop: at once, or after the others were asked."""
+"""Causes for which a job that was queued at the stop is queued again: at once, or after the node
+asked other holders."""
 
 
-# Records of nodes.
+# Rows of nodes.
 
 
 def on_hold(case: Case, row: Row, job: Job) -> None:
@@ -79,8 +80,9 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def _interrupted(case: Case, job: Job, before: Copy) -> Queueing | None:
-    """The stay in the queue that goes on at the next start. A kill undoes its end if that has no
-    record: then neither the reply nor the message with the job was sent."""
+    """Return the stay in the queue that continues at the next start, if any. A kill undoes the end
+    of a stay if the journal has no record of it: then neither the reply nor the message with the
+    job was sent."""
     stay = before.last_queueing
     if job.id in case.stopped.get(before.node, ()):
         return stay
@@ -91,9 +93,9 @@ def _interrupted(case: Case, job: Job, before: Copy) -> Queueing | None:
 
 
 def _load(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
-    """A copy from the disk: what its record does not have is lost. Only a dummy has no queue. Its
-    life is not that of the job, which the disk may have had before, and has again after a power
-    cut."""
+    """A copy is loaded from the disk: everything that its record lacks is lost. A record without a
+    queue is a dummy. A dummy's life is not that of the job; the disk may have had the job before,
+    and may have it again after a power failure."""
     copy.before = before
     copy.is_dummy = not row.queue
     copy.confirmed_at = row.time
@@ -117,7 +119,7 @@ def _create(case: Case, row: Row, job: Job) -> None:
 
 
 def _make_dummy(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """An ack for a job that the node does not know."""
+    """A node records an ack of a job that it does not have."""
     copy.is_dummy = True
     copy.base = row.mono + dummy_life(job.id) // MILLI
     case.mark("dummy_ack.created")
@@ -125,7 +127,7 @@ def _make_dummy(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def on_acked(case: Case, row: Row, job: Job) -> None:
-    """The node's record says that the job is acknowledged."""
+    """The node's record is acknowledged."""
     copy = job.copies.get(row.node)
     if copy is not None:
         _acknowledge(case, row, job, copy, row.cause)
@@ -142,7 +144,7 @@ def _acknowledge(case: Case, row: Row, job: Job, copy: Copy, cause: str) -> None
 
 
 def record_ack(case: Case, job: Job, ack: Ack) -> None:
-    """An acknowledgement has reached a node."""
+    """Record that an acknowledgement has reached a node."""
     job.acks.append(ack)
     if job.first_ack is None:
         job.first_ack = ack.time
@@ -151,7 +153,7 @@ def record_ack(case: Case, job: Job, ack: Ack) -> None:
 
 
 def on_queue(case: Case, row: Row, job: Job) -> None:
-    """The job has come into a node's queue."""
+    """A node queued the job."""
     copy = job.copies.get(row.node)
     queueing = Queueing(row.time, row.mono, row.node, row.cause)
     if row.cause == "import" or _was_given(row, job, copy):
@@ -179,26 +181,26 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def _goes_on(case: Case, job: Job, copy: Copy) -> bool:
-    """Does the stay go on that the end of the process has interrupted? Without messages in the
-    trace a delivery since then explains that it does not."""
+    """Does the interrupted stay continue after the restart? In a trace without messages, it does
+    not if a delivery has followed."""
     return case.has_messages or job.lease is None or job.lease.time < copy.since
 
 
 def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:
-    """Upper bounds of the job's counters, and lower bounds of this copy's."""
+    """Update upper bounds of the job's counters, and lower bounds of this copy's."""
     if cause == "nack":
         job.nacked += 1
     elif cause not in {"first", "import", "release", "unbegun", "backed-off", "followed"}:
         job.requeued += 1
     if copy is not None:
-        # Only of these it is sure that they are no first stay, which does not count.
+        # Only these causes are certainly no first stay, which does not count.
         nacks, more = copy.counted
         copy.counted = (nacks + (cause == "nack"), more + (cause in {"retry", "untied"}))
 
 
 def _was_given(row: Row, job: Job, copy: Copy | None) -> bool:
-    """Has another node given the job to this one while its ADDJOB waited for copies? Then it queues
-    it when it has them."""
+    """Did another node move the job to this one while its ADDJOB waited for copies? Then this node
+    queues it when it has them."""
     incoming = job.incoming.get((row.node, "yourjobs"))
     return (
         row.cause == "first"
@@ -209,7 +211,7 @@ def _was_given(row: Row, job: Job, copy: Copy | None) -> bool:
 
 
 def _link_import(case: Case, row: Row, job: Job, queueing: Queueing) -> None:
-    """The job has moved: link this queueing to the giver's."""
+    """The job has moved: link this stay to the one at the sender."""
     case.mark("federation.moved")
     for give in job.gives:
         if give.receiver == row.node:
@@ -221,7 +223,7 @@ def _link_import(case: Case, row: Row, job: Job, queueing: Queueing) -> None:
 
 
 def on_unqueue(case: Case, row: Row, job: Job) -> None:
-    """It has left the queue."""
+    """A node removed the job from its queue."""
     copy = job.copies.get(row.node)
     if copy is not None:
         copy.queueing = None
@@ -234,7 +236,7 @@ def on_unqueue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
-    """It was served to a client, which has it once the reply arrives."""
+    """A node served the job to a client, which has it when the reply arrives."""
     copy = job.copies.get(row.node)
     queueing = None if copy is None else copy.last_queueing
     job.lease = Lease(row.time, row.node, row.client, queueing, job.expected_since, job.lease)
@@ -248,13 +250,13 @@ def on_serve(case: Case, row: Row, job: Job) -> None:
 
 
 def on_give(case: Case, row: Row, job: Job) -> None:
-    """It goes to another node's queue."""
+    """A node moves the job to the queue of another node."""
     copy = job.copies.get(row.node)
     queueing = None if copy is None else copy.last_queueing
     base = None if copy is None else copy.base
     job.gives.append(Give(row.time, row.node, row.peer, queueing, base))
     if case.has_messages and job.is_at_least_once:
-        # Also if its message leaves no row, since the link has ended.
+        # Also if the message has no row because the link has ended.
         job.listed.setdefault(row.node, {}).setdefault(row.peer, row.time)
     to = job.copies.get(row.peer)
     if to is not None and to.is_acked:
@@ -262,7 +264,7 @@ def on_give(case: Case, row: Row, job: Job) -> None:
 
 
 def on_drop(case: Case, row: Row, job: Job) -> None:
-    """The node's record is gone."""
+    """A node dropped its record."""
     copy = job.copies.pop(row.node, None)
     case.table(row.node).pop(job.id, None)
     job.not_held[row.node] = row.time
@@ -278,12 +280,12 @@ def on_drop(case: Case, row: Row, job: Job) -> None:
 
 
 def _drop_quietly(_case: Case, _row: Row, _job: Job, _copy: Copy) -> None:
-    """Nothing follows from it."""
+    """The drop has no further effect."""
 
 
 def _drop_collected(_case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """Note which nodes had an unacknowledged copy. One that is down counts if the list of this
-    node may lack it."""
+    """Record the nodes that had an unacknowledged copy. A node that is down counts if this node may
+    not have listed it."""
     job.may_delete[row.node] = "collected"
     if not copy.is_dummy:
         unlisted = job.unlisted.get(row.node, ())
@@ -316,14 +318,14 @@ def _drop_failed(_case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def _drop_by_message(case: Case, row: Row, job: Job, _copy: Copy) -> None:
-    """DELJOB came. Without messages in the trace, a FASTACK that was requested explains it."""
+    """A node received DELJOB. In a trace without messages, a requested FASTACK explains it."""
     for node, why in job.may_delete.items():
         if why == ASKED and job.ended is None:
             record_fastack(case, job, row, node)
 
 
 def record_fastack(case: Case, job: Job, row: Row, node: str) -> None:
-    """A node passes a FASTACK on, this once."""
+    """Record that a node forwards a FASTACK, once."""
     job.may_delete[node] = "fastack"
     unlinked = silence.unlinked(case, node)
     record_ack(case, job, Ack(row.time, node, "fastack", row.clock, unlinked))
@@ -355,7 +357,7 @@ _DROPS: Final = {
 
 
 def on_crash(case: Case, row: Row) -> None:
-    """A process has ended: its copies are lost, or on its disk."""
+    """A process has ended: its copies are lost, or only on its disk."""
     for job_id in list(case.table(row.node)):
         job = case.jobs[job_id]
         copy = job.copies[row.node]
@@ -367,31 +369,31 @@ def on_crash(case: Case, row: Row) -> None:
 
 
 def on_start(case: Case, row: Row) -> None:
-    """A process has started: without its disk its copies are lost."""
+    """A process has started: without its journal its copies are lost."""
     if row.cause != "loaded":
         on_wipe(case, row)
 
 
 def on_wipe(case: Case, row: Row) -> None:
-    """A node has lost its disk, or is gone for good."""
+    """A node has lost its disk, or was removed for good."""
     for job_id in list(case.table(row.node)):
         job = case.jobs[job_id]
         destroy(case, job, job.copies[row.node])
 
 
 def destroy(case: Case, job: Job, copy: Copy) -> None:
-    """A fault has destroyed the copy."""
+    """Count the copy as destroyed by a fault, and remove it."""
     _count_loss(case, job, copy)
     forget(case, job, copy)
 
 
 def forget(case: Case, job: Job, copy: Copy) -> None:
-    """The copy is not there any more."""
+    """Remove the record of the copy."""
     del job.copies[copy.node]
     del case.table(copy.node)[job.id]
     _forget_gc(job, copy.node)
     if copy.state[1]:
-        # Whoever is left may not know that it is dead.
+        # The remaining holders may not have it as dead.
         job.expected_since = max(job.expected_since, case.now)
     if not job.copies:
         case.retire(job)
@@ -409,7 +411,7 @@ def _count_loss(case: Case, job: Job, copy: Copy) -> None:
 
 
 def _forget_gc(job: Job, node: str) -> None:
-    """The node's collection of the ack starts anew, if ever."""
+    """The node's collection of the ack restarts, if at all."""
     job.gc_holders.pop(node, None)
     for key in [key for key in job.asked_gc if key[0] == node]:
         del job.asked_gc[key]

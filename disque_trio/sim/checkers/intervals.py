@@ -14,24 +14,24 @@ class Interval:
     start: Micros
     end: Micros | None = None
     is_unknown: bool = attrs.field(default=False, kw_only=True)
-    """Two nodes did not know each other; nothing else was wrong."""
+    """Two nodes had not learned of each other; nothing else was wrong."""
     is_slow: bool = attrs.field(default=False, kw_only=True)
     """Something was slow, not stopped."""
     lag: Micros = attrs.field(default=0, kw_only=True)
-    """The additional delay of messages that are sent in it."""
+    """The additional delay of messages sent in the interval."""
 
     def meets(self, since: Micros, until: Micros) -> bool:
-        """Was any of it between these times?"""
+        """Does the interval overlap these times?"""
         return self.start <= until and (self.end is None or self.end >= since)
 
 
 def meets_any(intervals: Sequence[Interval], since: Micros, until: Micros) -> bool:
-    """Was any of these between the two times? The last is the most likely."""
+    """Does any interval overlap these times? The last one is the most likely."""
     return any(interval.meets(since, until) for interval in reversed(intervals))
 
 
 def begin_without(intervals: Sequence[Interval], period: Micros, until: Micros) -> Micros:
-    """When the last `period` until then began, if these intervals do not count towards it."""
+    """Return when the last `period` before `until` began, if these intervals do not count."""
     since = until - period
     begun = until
     spans = [(until if each.end is None else each.end, each.start) for each in intervals]
@@ -44,8 +44,8 @@ def begin_without(intervals: Sequence[Interval], period: Micros, until: Micros) 
 
 @attrs.define(eq=False)
 class Partition(Interval):
-    """A time during which at least one link was cut."""
+    """An interval during which at least one link was cut."""
 
     alive: int = 0
-    """Unfinished jobs at its start."""
+    """The number of unfinished jobs at its start."""
     duplicates: int = 0

@@ -1,4 +1,4 @@
-"""What the judge knows of a queue with limits, and of each of its groups that has limits."""
+"""The judge's records of a queue with limits, and of each of its groups that has limits."""
 
 import attrs
 
@@ -9,16 +9,16 @@ from disque_trio.sim.scenarios.plan import Micros
 
 @attrs.define(eq=False)
 class Leased:
-    """A node has given a lease of a job."""
+    """A lease of a job that a node has granted."""
 
     since: Micros
     until: Micros
-    """It lasts until then at least."""
+    """The earliest end of the lease."""
     until_at_most: Micros
     prolonged_until: Micros = NEVER
-    """Likewise, by WORKING."""
+    """The earliest end after WORKING renewed it."""
     is_certain: bool = True
-    """The node has heard of no other that has the job."""
+    """No other node has informed this one of a later lease."""
 
 
 @attrs.frozen
@@ -32,7 +32,7 @@ class OfGroup:
 
     @property
     def is_set(self) -> bool:
-        """Is there one?"""
+        """Does a group have any limit?"""
         return bool(self.concurrency or self.rate)
 
 
@@ -41,43 +41,43 @@ class Limited:
     """A queue with limits, or a group of one, and their use."""
 
     ordered_at: Micros
-    """When they were set, or a node came that did not know them."""
+    """When the limits were set, or when a node joined that did not have them."""
     concurrency: int = 0
     rate: int = 0
     period: Micros = 0
     burst: int = 0
     is_loose: bool = False
-    """May each side of a partition use the whole? Then each is judged by itself."""
+    """May each side of a partition use the whole limits? Then each side is judged by itself."""
     of_group: OfGroup = OfGroup()
-    """Those of each of its groups."""
+    """The limits of each group."""
     groups: dict[int, "Limited"] = attrs.Factory(dict)
-    """Their use."""
+    """The use of the limits, by group."""
     known_at: Micros = FOREVER
-    """Since when all nodes know them, as far as is sure."""
+    """The earliest time at which all nodes certainly have the limits."""
     levels: dict[Side, tuple[float, Micros, int]] = attrs.Factory(dict)
-    """How many jobs more than `rate` allows were delivered on a side in any time until when, and by
-    how many keepers at most."""
+    """By side: the number of deliveries above `rate`, when it was computed, and the highest
+    possible number of keepers since it was 0."""
     leases: dict[tuple[str, str], Leased] = attrs.Factory(dict)
-    """By node and job."""
+    """By node and job: the leases."""
     retry: Micros = 0
-    """The longest RETRY of its jobs."""
+    """The longest RETRY of the queue's jobs."""
     full_at: dict[Side, Micros] = attrs.Factory(dict)
-    """When there was last no free lease, as far as the nodes of the side may know."""
+    """By side: when it last had no free lease, as far as its nodes may know."""
     served_at: dict[str, Micros] = attrs.Factory(dict)
-    """When each node last delivered a job."""
+    """By node: when it last delivered a job."""
     served: dict[str, int] = attrs.Factory(dict)
-    """How many jobs it delivered."""
+    """By node: the number of deliveries."""
     demands: dict[Side, tuple[Micros, Micros, int]] = attrs.Factory(dict)
-    """Since when nothing but the rate has kept the clients of a side from jobs; when that was first
-    seen, and how many jobs its nodes had delivered then."""
+    """By side: since when only the rate has kept jobs from its clients, when that was first
+    observed, and the number of deliveries of its nodes at that time."""
 
     @property
     def all(self) -> "list[Limited]":
-        """The queue and its groups."""
+        """Return the queue and its groups."""
         return [self, *self.groups.values()]
 
     def group(self, number: int) -> "Limited | None":
-        """One of its groups; None for jobs without one, or if groups have no limits."""
+        """Return one of the groups; None for jobs without a group, or if groups have no limits."""
         limits = self.of_group
         if number < 0 or not limits.is_set:
             return None

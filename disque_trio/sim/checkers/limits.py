@@ -1,11 +1,12 @@
 """Queues with limits (S38 and L15; docs/guarantees.md, "Limits of queues").
 
-S38: jobs are served only within CONCURRENCY and RATE, whatever happens to links, processes and
-clocks, once all nodes know the limits. L15: in calm, what the limits allow is used. With LOOSE both
-are judged in calm and, in a cut that lasts, on each side by itself: each has the whole limits.
+S38: once all nodes have the limits, jobs are served only within CONCURRENCY and RATE, under all
+faults of links, processes and clocks. L15: in calm, jobs are delivered as far as the limits allow.
+With LOOSE both are judged in calm, and during a long cut on each side by itself: each side has the
+whole limits.
 
-GROUP-CONCURRENCY and GROUP-RATE are judged likewise, for each group by itself. If the queue has
-limits besides, L15 is not judged: what one kind allows, the other may forbid.
+GROUP-CONCURRENCY and GROUP-RATE are judged in the same way, for each group by itself. If the queue
+has limits of its own as well, L15 is not judged: one kind may forbid what the other allows.
 """
 
 from typing import Final
@@ -30,22 +31,23 @@ from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
 KNOWN_AFTER: Final[Micros] = 5 * SECOND
-"""Of calm: by then every node knows the limits, and has no grant by those of before."""
+"""After this time of calm every node has the limits, and no grant under earlier limits is left."""
 KEPT_TOKENS: Final[Micros] = 1_050 * MILLI
-"""Tokens of so much time may be delivered at once besides BURST."""
+"""Tokens for this long may be used at once in addition to BURST."""
 SETTLED: Final[Micros] = 5 * SECOND
-"""How long after the last lease of before a fault the whole limit is granted again."""
+"""The whole limit is granted again this long after the end of the last lease from before a
+fault."""
 IDLE: Final[Micros] = 2 * SECOND
-"""How long a client may wait for a job that the limits allow."""
+"""A client may wait this long for a job that the limits allow."""
 USED: Final = 0.8
-"""What part of a rate is used at least."""
+"""The part of a rate that must be used."""
 
 
-# What happens.
+# Events.
 
 
 def on_order(case: Case, row: Row) -> None:
-    """QUEUE LIMIT is sent."""
+    """A client sends QUEUE LIMIT."""
     queue, *words = row.detail.split()
     if words == ["NONE"]:
         case.limits.pop(queue, None)
@@ -80,14 +82,14 @@ def on_order(case: Case, row: Row) -> None:
 
 
 def on_change(case: Case, row: Row) -> None:
-    """Nodes come that do not know the limits, or not all nodes know how many there are."""
+    """A node joins without the limits, or not all nodes know the number of nodes."""
     if row.time > 0 and (row.kind != "start" or row.cause == "fresh"):
         for limited in _all(case):
             limited.ordered_at, limited.known_at = row.time, FOREVER
 
 
 def on_start(case: Case, row: Row) -> None:
-    """What workers of the process before still run does not count."""
+    """A process starts: leases that its predecessor granted do not count."""
     on_change(case, row)
     for limited in _all(case):
         for key in [key for key in limited.leases if key[0] == row.node]:
@@ -95,18 +97,18 @@ def on_start(case: Case, row: Row) -> None:
 
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
-    """S38: a job is delivered."""
+    """S38: a node delivers a job."""
     for limited in _of_job(case, job):
         _serve(case, row, job, limited)
 
 
 def _all(case: Case) -> list[Limited]:
-    """Queues and groups."""
+    """Return the queues and groups with limits."""
     return [each for limited in case.limits.values() for each in limited.all]
 
 
 def _of_job(case: Case, job: Job | None) -> list[Limited]:
-    """The limits that a job counts for: of its queue, and of its group."""
+    """Return the limits that a job counts towards: those of its queue and of its group."""
     limited = None if job is None else case.limits.get(job.queue)
     if limited is None or job is None:
         return []
@@ -132,7 +134,7 @@ def _serve(case: Case, row: Row, job: Job, limited: Limited) -> None:
 
 
 def _retry_of(case: Case, job: Job) -> Micros:
-    """As the record has it while the ADDJOB is not known: its reply may have been lost."""
+    """Return RETRY, from the record while the ADDJOB is unknown: its reply may have been lost."""
     return case.retry_of(job) or numbers(job.first_record).get("retry", 0) * MILLI
 
 
@@ -141,7 +143,7 @@ def _ends_by(case: Case, since: Micros, retry: Micros) -> Micros:
 
 
 def on_end(case: Case, row: Row, job: Job) -> None:
-    """The node knows that its lease is over."""
+    """The node's lease has ended."""
     for limited in _of_job(case, job):
         if (row.node, job.id) not in limited.leases:
             continue
@@ -152,7 +154,7 @@ def on_end(case: Case, row: Row, job: Job) -> None:
 
 
 def after_received(case: Case, row: Row) -> None:
-    """The node hears that another one has the job."""
+    """The node learns that another node has leased the job."""
     for limited in _of_job(case, case.jobs.get(row.job)):
         lease = limited.leases.get((row.node, row.job))
         if lease is not None:
@@ -160,7 +162,7 @@ def after_received(case: Case, row: Row) -> None:
 
 
 def on_working_ok(case: Case, row: Row, job: Job) -> None:
-    """A lease is prolonged, maybe by a node that has not given it."""
+    """WORKING renews a lease, maybe at a node that has not granted it."""
     retry = _retry_of(case, job)
     if not retry:
         return
@@ -179,12 +181,12 @@ def on_working_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def _side(case: Case, limited: Limited, node: str) -> Side | None:
-    """Whose deliveries count together with those of the node. None if it is not sure."""
+    """Return the side whose deliveries count together with those of the node; None if uncertain."""
     return side_of(case.world, node) if limited.is_loose else WHOLE
 
 
 def _note_known(case: Case, limited: Limited) -> None:
-    """Do all nodes know the limits by now?"""
+    """Record it if all nodes have the limits by now."""
     if limited.known_at != FOREVER or case.now < limited.ordered_at + KNOWN_AFTER:
         return
     if case.world.is_calm(case.now - KNOWN_AFTER, case.now):
@@ -196,8 +198,8 @@ def _note_known(case: Case, limited: Limited) -> None:
 
 
 def _is_judged(case: Case, row: Row, limited: Limited) -> bool:
-    """Do all nodes know the limits? Those that are loose may be exceeded by faults, until the
-    leases of then have ended."""
+    """Do all nodes have the limits? A fault may exceed loose ones until the leases of that time
+    have ended."""
     if limited.known_at == FOREVER:
         return False
     settled = row.time - limited.retry - SETTLED
@@ -205,7 +207,8 @@ def _is_judged(case: Case, row: Row, limited: Limited) -> bool:
 
 
 def _judge_leases(case: Case, row: Row, limited: Limited) -> None:
-    """No more leases than CONCURRENCY. What WORKING has prolonged counts in calm only."""
+    """S38: there are no more leases than CONCURRENCY. Leases renewed by WORKING count in calm
+    only."""
     side = _side(case, limited, row.node)
     if side is None or not _is_judged(case, row, limited):
         return
@@ -224,8 +227,8 @@ def _judge_leases(case: Case, row: Row, limited: Limited) -> None:
 
 
 def _judge_rate(case: Case, row: Row, limited: Limited) -> None:
-    """In any time T no more deliveries than BURST, those of T and `KEPT_TOKENS`, and one for each
-    keeper that there may have been: each may have saved a whole token."""
+    """S38: within any time T there are at most BURST deliveries, plus those that the rate allows in
+    T and `KEPT_TOKENS`, plus one for each possible keeper, which may have saved a whole token."""
     side = _side(case, limited, row.node)
     if side is None or not _is_judged(case, row, limited):
         limited.levels.clear()
@@ -256,8 +259,8 @@ def _judge_rate(case: Case, row: Row, limited: Limited) -> None:
 
 
 def on_demand(case: Case, row: Row) -> None:
-    """L15: clients wait for jobs that there are, at this node or at any. Do the limits allow to
-    deliver one?"""
+    """L15: clients wait while jobs are queued, at this node or at any node. Do the limits allow a
+    delivery?"""
     limited = case.limits.get(row.queue)
     if limited is not None and limited.of_group.is_set:
         has_both = limited.concurrency or limited.rate
@@ -302,8 +305,8 @@ def _judge_demand(case: Case, row: Row, limited: Limited, side: Side) -> None:
 
 
 def _free_since(case: Case, row: Row, limited: Limited, side: Side) -> Micros:
-    """Since when nothing is known that keeps the clients from jobs. Those of a side may have waited
-    since before the cut."""
+    """Return since when nothing known keeps jobs from the clients. Clients of one side may have
+    waited since before the cut."""
     begun = numbers(row.detail)["since"]
     since = max(begun, limited.full_at.get(side, NEVER), limited.known_at)
     settled = settled_at(case.world)
@@ -317,7 +320,7 @@ def _at(side: Side) -> str:
 
 
 def _judge_use(case: Case, row: Row, limited: Limited, side: Side, since: Micros) -> None:
-    """While clients wait all the time, most of the rate is used."""
+    """L15: while clients wait without interruption, most of the rate is used."""
     served = sum(count for node, count in limited.served.items() if contains(side, node))
     if side not in limited.demands or limited.demands[side][0] != since:
         limited.demands[side] = since, row.time, served
@@ -334,7 +337,7 @@ def _judge_use(case: Case, row: Row, limited: Limited, side: Side, since: Micros
 
 
 def _is_full(limited: Limited, side: Side, now: Micros) -> bool:
-    """May as many leases run as there may be, as far as nodes know?"""
+    """May all leases be in use, as far as nodes know?"""
     if not limited.concurrency:
         return False
     for key in [key for key, each in limited.leases.items() if each.until_at_most < now]:
@@ -343,6 +346,7 @@ def _is_full(limited: Limited, side: Side, now: Micros) -> bool:
 
 
 def _lacks_parts(case: Case) -> bool:
-    """Does a node have a part of the limits that cannot be used, because it is gone or leaves?"""
+    """Does a node have a share of the limits that cannot be used, because it was removed, renamed
+    or is leaving?"""
     world = case.world
     return bool(world.removed or world.renamed or world.leaving)

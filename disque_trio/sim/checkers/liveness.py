@@ -1,7 +1,8 @@
 """Liveness: what must happen after the heal, and by when (docs/guarantees.md, "Liveness").
 
-T0 is the end of the heal; the core are the healed nodes. Most is judged at the end of the run. A
-run that ends before a bound proves nothing for the jobs concerned, which `Findings.open` counts.
+The heal ends at T0, and the healed nodes are the core. Most properties are judged at the end of the
+run. If a run ends before a bound, the jobs concerned are not judged, and `Findings.open` counts
+them.
 """
 
 from disque_trio.sim.bounds import absence, backlog_of_limits
@@ -20,7 +21,7 @@ from disque_trio.sim.scenarios.plan import Consumer, Micros
 from disque_trio.statemachine.base import LIMITS
 from disque_trio.tracing.details import numbers
 
-# While the run lasts.
+# During the run.
 
 
 def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
@@ -46,11 +47,12 @@ def on_deliver(case: Case, job: Job, serve: Lease, findings: Findings) -> None:
 
 
 def _postponed_at(case: Case, job: Job, serve: Lease | None = None) -> Micros:
-    """When the periods of all holders in the core had begun anew because a node outside the core
-    said that it has the job queued or with a worker, or was given it. Whether it delivers the job
-    is not guaranteed.
+    """Return when all holders in the core had restarted their periods because a node outside the
+    core announced that it has the job in its queue or leased, or because the job moved to such a
+    node. Nothing guarantees that this node delivers the job.
 
-    A node that had its first copy with this move, to be served, could not have queued it before.
+    A node that received its first copy with such a move, and then served it, could not have queued
+    it before.
     """
     stays = [] if serve is None or serve.queueing is None else serve.queueing.chain()
     newcomers = [
@@ -70,7 +72,7 @@ def _postponed_at(case: Case, job: Job, serve: Lease | None = None) -> Micros:
 
 def _holder_postponed_at(case: Case, job: Job, holder: str) -> Micros:
     copy = job.copies[holder]
-    # A copy of a repair begins its period when it comes.
+    # A copy made by repair begins its period when it arrives.
     came_at = copy.since if copy.cause == "repljob" else NEVER
     announced = [
         announcement.got_at
@@ -81,7 +83,7 @@ def _holder_postponed_at(case: Case, job: Job, holder: str) -> Micros:
 
 
 def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:
-    """B of this job: how long after `since` it must have been delivered (again)."""
+    """B of this job: how long after `since` it must be delivered or redelivered."""
     options = job.options
     assert options is not None, job.id
     workers = _workers(case, job.queue)
@@ -98,8 +100,8 @@ def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:
 
 
 def _workers(case: Case, queue: str) -> list[Consumer]:
-    """Consumers of the queue at nodes of the core until the end. Those of a node that has ever left
-    have moved to another, which may be outside the core."""
+    """Return the consumers of the queue that stay at nodes of the core until the end. Consumers of
+    a node that has ever left have moved to another one, which may be outside the core."""
     world = case.world
     is_anywhere_core = all(world.in_core(node) for node in world.nodes)
     return [
@@ -116,7 +118,7 @@ def _workers(case: Case, queue: str) -> list[Consumer]:
 
 
 def finish(case: Case, findings: Findings) -> None:
-    """Checks that need the end of the run."""
+    """Run the checks that need the end of the run."""
     for job in list(case.jobs.values()):
         after_leaving(case, job)
         if job.is_added and job.ended is None:
@@ -135,7 +137,7 @@ def finish(case: Case, findings: Findings) -> None:
 
 
 def _judge_unfinished(case: Case, job: Job, findings: Findings) -> None:
-    """L1 and L2 for a job that is not over, and whether it is lost."""
+    """L1 and L2 for a job that has not ended, and whether it is lost."""
     options = job.options
     assert options is not None, job.id
     if not options.retry:
@@ -148,7 +150,7 @@ def _judge_unfinished(case: Case, job: Job, findings: Findings) -> None:
 
 
 def _judge_loss(case: Case, job: Job, options: Options, findings: Findings) -> None:
-    """No node has the job, and it is not over."""
+    """No node has the job, and it has not ended."""
     if case.has_expired(job) or job.deliveries or not case.has_node_rows:
         return
     judge_zones(case, job)
@@ -160,7 +162,7 @@ def _judge_loss(case: Case, job: Job, options: Options, findings: Findings) -> N
 
 
 def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
-    """Some node has the job, and it is not delivered (again)."""
+    """A node has the job, but it is not delivered or redelivered."""
     healed = case.world.healed
     options = job.options
     assert healed is not None
@@ -172,7 +174,7 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
     if job.is_dead or _is_held_back(case, job) or _is_queued_outside(case, job):
         return
     if job.queue in case.limits and LIMITS & ~case.obligations.capabilities:
-        return  # the part of a node without limits is granted to nobody, and what is left may be 0
+        return  # a node without limits uses no share, and the remaining shares may be 0
     since = max(healed, job.expected_since, _postponed_at(case, job), held_until(case, job))
     bound, waited = delivery_bound(case, job, since), case.now - since
     if waited <= bound or not is_whole(case):
@@ -187,7 +189,8 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
 
 
 def _is_held_back(case: Case, job: Job) -> bool:
-    """Does a node have it in a paused queue? Then the others rightly do not queue it."""
+    """Does a node have the job in a paused queue? Then the other holders correctly do not queue
+    it."""
     return any(
         copy.queueing is not None and (copy.node, job.queue) in case.world.queue_pauses.begun
         for copy in job.copies.values()
@@ -195,7 +198,7 @@ def _is_held_back(case: Case, job: Job) -> bool:
 
 
 def _is_queued_outside(case: Case, job: Job) -> bool:
-    """Does a node outside the core have it queued, so that the holders in the core do not?"""
+    """Does a node outside the core have the job queued, so that the holders in the core do not?"""
     retry = 0 if job.options is None else job.options.retry
     lately = case.now - case.obligations.longest(2 * retry) - case.obligations.calm_after
     core = [node for node in job.copies if case.world.in_core(node)]
@@ -208,7 +211,7 @@ def _is_queued_outside(case: Case, job: Job) -> bool:
 
 
 def _judge_once(case: Case, job: Job, findings: Findings) -> None:
-    """S5: a job of at most one delivery may be lost, but not without a cause."""
+    """S5: a job with at-most-once delivery is lost only for a cause."""
     if not case.has_node_rows or not case.obligations.is_stream:
         return
     case.check("S5")
@@ -224,7 +227,8 @@ def _judge_once(case: Case, job: Job, findings: Findings) -> None:
 
 
 def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
-    """L3: all copies of an acknowledged job are collected, if all possible holders can be asked."""
+    """L3: all copies of an acknowledged job are collected if all possible holders can be
+    reached."""
     world = case.world
     assert world.healed is not None
     for copy in job.copies.values():
@@ -252,8 +256,8 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
 
 
 def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
-    """May it wait for a node outside the core, for another that does, or for a name that nobody has
-    any more? A dummy asks everybody."""
+    """May the copy wait for a node outside the core, for a node that itself waits for one, or for a
+    name that no node has any more? A dummy asks all nodes."""
     world = case.world
     listed = {
         peer: None
@@ -264,7 +268,7 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
     holders = {job.origin: None, **job.copies, **job.not_held, **job.sent_to, **listed}
     asked = world.nodes if copy.is_dummy else holders
     if _has_not_waited(job) and len(job.sent_to) < _replicas_of(job) - 1:
-        # Some of its holders are nodes that no copy could be sent to, of which no row tells.
+        # Some holders may be nodes to which no copy could be sent; no row names them.
         asked = world.nodes
     if world.names_forgotten or not all(world.in_core(node) for node in asked):
         return True
@@ -279,15 +283,15 @@ def _has_not_waited(job: Job) -> bool:
 
 
 def _replicas_of(job: Job) -> int:
-    """How many copies there shall be: what the first record says, for ADDJOB need not say it."""
+    """Return the required number of copies, from the first record: ADDJOB may leave it out."""
     options = job.options
     return numbers(job.first_record).get("replicate", 1 if options is None else options.replicate)
 
 
 def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
-    """Before long; or it was moved here, of which those who know of the ack have no record; or,
-    with RETRY 0, power has taken the record that it has been handed out, and it waits here for the
-    end of its TTL, for it is never handed out again (docs/guarantees.md)."""
+    """Is the copy one that only its TTL removes? It has expired; or the job has RETRY 0, and either
+    moved here, so that no node with the ack has listed this one, or a power failure destroyed the
+    record of its delivery, and it is never delivered again (docs/guarantees.md)."""
     is_left = copy.cause == "yourjobs" and not job.is_at_least_once and not copy.is_acked
     if copy.cause == "loaded" and copy.node not in job.drop_on_disk:
         was_out = copy.is_late or job.serves > 0
@@ -296,22 +300,22 @@ def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
 
 
 def _comes_again(case: Case, job: Job, copy: Copy) -> bool:
-    """Is it handed out again by itself? With RETRY 0, or dead, it waits for the end of its TTL
-    (docs/guarantees.md); if it follows another job, for the end of that."""
+    """Will the job be delivered again without a request? With RETRY 0, or when dead, it waits for
+    the end of its TTL (docs/guarantees.md); a follower waits for the end of another job."""
     return job.is_at_least_once and not copy.state[1] and not is_held_back(case, job, copy)
 
 
 def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:
-    """Has nothing but FASTACK ended the job, which is said once, and did every word of it for this
-    node get lost, or find no link, or not come yet? The job never comes again, and its copy may
-    have been under way then, or be a later one of a node that was not told either."""
+    """Was the job ended only by FASTACK, which is sent once, and did none of its messages reach
+    this node: lost, without a link, or in transit? Such a job is not delivered again. Its copy may
+    have been in transit then, or come later from a node that DELJOB did not reach either."""
     if _comes_again(case, job, copy) or copy.is_acked or not job.acks:
         return False
     return all(ack.kind == "fastack" and _is_unreached(case, job, ack, copy) for ack in job.acks)
 
 
 def _is_unreached(case: Case, job: Job, ack: Ack, copy: Copy) -> bool:
-    """Did every word of the FASTACK for its node get lost; or for the node that has sent the copy
+    """Did no message of the FASTACK reach the node of the copy, or the node that has sent the copy
     since then?"""
     if copy.sent_at <= ack.time:
         return _was_unsent(case, job, ack, copy.node)
@@ -322,9 +326,9 @@ def _is_unreached(case: Case, job: Job, ack: Ack, copy: Copy) -> bool:
 
 
 def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:
-    """Does nobody get the job, so that nobody acknowledges it again; and have all who knew of the
-    ack crashed, or evicted it, or kept it for the job's TTL, before it was told, or dropped their
-    copies and lost the record of that?"""
+    """Is the job never delivered, so that it is not acknowledged again, while no node has the ack
+    any more? All nodes with the ack have crashed, or evicted it, or kept it for the job's TTL
+    without reaching this node, or lost the record of their drop."""
     return (
         not (_comes_again(case, job, copy) and _workers(case, job.queue))
         and (
@@ -339,8 +343,8 @@ def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:
 
 
 def _is_back(job: Job, copy: Copy) -> bool:
-    """Had its node dropped it, and the record of that is lost with the power; or has the node that
-    sent it?"""
+    """Had the node of the copy, or the node that sent it, dropped the job and then lost the record
+    of the drop in a power failure?"""
     if copy.cause == "loaded":
         return copy.is_late and copy.node not in job.drop_on_disk
     source = job.copies.get(copy.came_from)
@@ -358,7 +362,7 @@ def _was_unsent(case: Case, job: Job, ack: Ack, node: str) -> bool:
 
 
 def _judge_leaks(case: Case) -> None:
-    """L4: no copy is left when the TTL is over, whatever has happened."""
+    """L4: no copy is left after the TTL, whatever has happened."""
     for node, table in case.tables.items():
         if not case.world.is_up(node) or node in case.world.paused:
             continue
@@ -372,7 +376,7 @@ def _judge_leaks(case: Case) -> None:
 
 
 def _expires_by(case: Case, job: Job, copy: Copy) -> Micros | None:
-    """When the copy must have expired; None if that is not known."""
+    """Return when the copy must have expired; None if unknown."""
     if copy.base is None:
         return None
     ttl = 0 if copy.is_dummy else (None if job.options is None else job.options.ttl)

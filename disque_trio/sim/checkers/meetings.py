@@ -1,7 +1,7 @@
-"""L9: a queued job and a waiting client of a connected cluster meet within a second.
+"""L9: in a connected cluster, a queued job reaches a waiting client within a second.
 
-Rows ``unmet`` tell of those that have not (`sim.meetings`), with the links up at both nodes.
-Whether anything kept their messages back only the rows of the world tell.
+The simulator writes a row ``unmet`` for a pair that has not met (`sim.meetings`) while the links of
+both nodes are up. Only the rows of the world show whether a fault delayed their messages.
 """
 
 from disque_trio.sim.checkers.case import Case, Flight
@@ -13,8 +13,8 @@ from disque_trio.tracing.rows import Row
 
 
 def on_unmet(case: Case, row: Row) -> None:
-    """A node has the job queued, and a client waits for it at another node. Of queues with limits
-    L15 is judged."""
+    """L9: a node has the job queued while a client waits for it at another node. For queues with
+    limits, L15 is judged instead."""
     since = numbers(row.detail)["since"]
     waited = row.time - since
     if waited <= bound(case) or not case.obligations.is_stream or _was_hindered(case, row, since):
@@ -29,8 +29,8 @@ def on_unmet(case: Case, row: Row) -> None:
 
 
 def note_demand(case: Case, row: Row, _flight: Flight | None) -> None:
-    """WAITING or NEEDJOBS: the node knows from now on that others want the queue. Of more queues
-    than `Knobs.demands` it forgets those that were wanted longest ago."""
+    """WAITING or NEEDJOBS: the node now knows that clients of others want the queue. It keeps
+    `Knobs.demands` queues, and forgets those that were wanted longest ago."""
     most = dict(case.plan.knobs).get("demands", DEFAULTS.demands)
     if most < len(case.queues) and row.detail != "count=0":
         known = case.demands.setdefault(row.node, {})
@@ -41,7 +41,8 @@ def note_demand(case: Case, row: Row, _flight: Flight | None) -> None:
 
 
 def note_possible_demand(case: Case, row: Row, _flight: Flight | None) -> None:
-    """The same of a node that it may not know: it may have forgotten another queue for this one."""
+    """WAITING or NEEDJOBS of a sender that the node may not know: it may have forgotten another
+    queue for this one."""
     most = dict(case.plan.knobs).get("demands", DEFAULTS.demands)
     known = case.demands.get(row.node)
     if known and len(known) >= most and row.queue not in known and row.detail != "count=0":
@@ -49,7 +50,7 @@ def note_possible_demand(case: Case, row: Row, _flight: Flight | None) -> None:
 
 
 def _is_forgotten(case: Case, row: Row) -> bool:
-    """Has the node that has the job forgotten that others want its queue?"""
+    """Has the node of the job forgotten that clients of others want its queue?"""
     known = case.demands.get(row.node)
     return known is not None and row.queue not in known
 
@@ -60,12 +61,12 @@ def on_pairs(case: Case, row: Row) -> None:
 
 
 def bound(case: Case) -> Micros:
-    """A second, and the latency of the four messages that are needed."""
+    """Return a second, and the latency of the four messages that are needed."""
     return case.obligations.longest(SECOND) + 4 * case.obligations.latency
 
 
 def _was_hindered(case: Case, row: Row, since: Micros) -> bool:
-    """Was anything wrong with the links between the nodes, or with one of them?"""
+    """Was there a fault of a link between the two nodes, or of one of the nodes?"""
     world = case.world
     for node, other in ((row.node, row.peer), (row.peer, row.node)):
         if world.is_held(node, other, since, row.time) or world.may_be_unknown(

@@ -13,9 +13,9 @@ from disque_trio.tracing.details import fields, jobs_in, number
 from disque_trio.tracing.rows import Row
 
 QUEUED: Final = "queued"
-"""The job is queued elsewhere. A holder that has it queued too may keep it."""
+"""Another node has the job queued. A holder that has it queued too may keep it."""
 WORKING: Final = "working"
-"""A worker has the job: no node keeps it queued."""
+"""A worker has the job: no node keeps it in a queue."""
 POSTPONED: Final = "postponed"
 """The job waits after a NACK."""
 ACK: Final = "ack"
@@ -23,8 +23,8 @@ ACK: Final = "ack"
 STATE: Final = "state"
 """The job is dead, or has been redriven."""
 _OF_ANOTHER_STAY: Final = {QUEUED, WORKING, POSTPONED}
-"""Sent by a holder that has the job queued or delivered, or knows that it waits. The receiver
-begins a new period."""
+"""Messages of a holder that has the job queued, leased, or delayed. The receiver begins a new
+period."""
 SORTS: Final = {
     "queued": QUEUED,
     "working": WORKING,
@@ -37,7 +37,7 @@ SORTS: Final = {
 
 
 def on_send(case: Case, row: Row) -> None:
-    """A message about a job leaves."""
+    """A node sends a message about a job."""
     case.sends += 1
     unknown_nodes = case.world.unknown_nodes
     if unknown_nodes and (row.node, row.peer) in unknown_nodes:
@@ -59,7 +59,7 @@ def _send_announcement(case: Case, row: Row) -> None:
 
 
 def _send_deljob(case: Case, row: Row) -> None:
-    """DELJOB. A FASTACK of a job that is unknown here is sent to all nodes."""
+    """A node sends DELJOB. A node without the job sends it to all nodes for a FASTACK."""
     _send_announcement(case, row)
     job = case.job(row.job)
     if job.may_delete.get(row.node) == ASKED and row.node not in job.copies:
@@ -67,7 +67,7 @@ def _send_deljob(case: Case, row: Row) -> None:
 
 
 def _send_setack(case: Case, row: Row) -> None:
-    """SETACK, to a holder or in answer to one."""
+    """A node sends SETACK, to a holder or as an answer to one."""
     _send_announcement(case, row)
     job = case.job(row.job)
     key = (row.node, row.peer)
@@ -83,7 +83,7 @@ def _send_setack(case: Case, row: Row) -> None:
 
 
 def _send_copies(case: Case, row: Row) -> Bases:
-    """REPLJOB or YOURJOBS."""
+    """A node sends REPLJOB or YOURJOBS."""
     bases = _bases(case, row)
     for job_id, holders in _lists_in(row):
         job = case.job(job_id)
@@ -97,7 +97,8 @@ def _send_copies(case: Case, row: Row) -> Bases:
 
 
 def _note_departure(case: Case, row: Row, job: Job) -> None:
-    """The job leaves the core: note whose periods began anew with its stay in the giver's queue."""
+    """The job leaves the core: record the nodes whose periods restarted when it was queued at its
+    sender."""
     if case.world.healed is None or case.world.in_core(row.peer):
         return
     copy = job.copies.get(row.node)
@@ -112,7 +113,7 @@ def _note_departure(case: Case, row: Row, job: Job) -> None:
 
 
 def _send_confirmation(case: Case, row: Row) -> None:
-    """GOTACK."""
+    """A node sends GOTACK."""
     if not row.detail.startswith("known"):
         case.job(row.job).not_held[row.node] = row.time
 
@@ -140,9 +141,8 @@ def _note_copy_sent(case: Case, row: Row) -> None:
 
 
 def _bases(case: Case, row: Row) -> Bases:
-    """By job: the age in milliseconds that the receiver computes from the remaining life, which the
-    message has in seconds plus one.
-    """
+    """Return, by job, the age in milliseconds that the receiver computes from the remaining life in
+    the message, which is in seconds plus one."""
     ages: Bases = {}
     for job_id in jobs_in(row):
         base = _base_of(case.job(job_id), row)
@@ -153,26 +153,26 @@ def _bases(case: Case, row: Row) -> Bases:
 def _base_of(job: Job, row: Row) -> int | None:
     copy = job.copies.get(row.node)
     if copy is not None:
-        # A message of the batch in which it has died, or was redriven, may be older than that.
+        # If the job died or was redriven in this batch, the message may have been made before that.
         return None if copy.left_since >= _made_at(job, row) else copy.base
     give = _last_give(job, row.node, row.peer)
     return None if give is None else give.base
 
 
 def _last_give(job: Job, giver: str, receiver: str) -> Give | None:
-    """The last that is under way."""
+    """Return the last transfer that is in transit."""
     ways = (give for give in reversed(job.gives) if (give.node, give.receiver) == (giver, receiver))
     return next(ways, None)
 
 
 def _made_at(job: Job, row: Row) -> Micros:
-    """When a copy was made that is sent now: one in YOURJOBS when the job left the queue."""
+    """Return when a copy was made that is now sent: for YOURJOBS, when the job left the queue."""
     give = _last_give(job, row.node, row.peer) if row.cause == "yourjobs" else None
     return row.time if give is None else give.time
 
 
 def on_recv(case: Case, row: Row) -> None:
-    """A message about a job has come. On a hostile link it may come once more."""
+    """A node receives a message about a job. A hostile link may deliver it twice."""
     flights = case.flights
     flight = flights.pop(row.ref, None) if case.obligations.is_stream else flights.get(row.ref)
     follow = _RECEIVING.get(row.cause)
@@ -184,24 +184,24 @@ def on_recv(case: Case, row: Row) -> None:
 
 
 def _ignore(_case: Case, _row: Row, _flight: Flight | None) -> None:
-    """The sender is unknown to the receiver, which ignores the message."""
+    """Ignore the message, as the receiver does: it does not know the sender."""
 
 
 def _note_arrival(case: Case, row: Row, _flight: Flight | None) -> None:
-    """Only that it has come: it is not known whether the receiver knows the sender."""
+    """Record only the arrival: it is unknown whether the receiver knows the sender."""
     key = (row.peer, row.node, SORTS[row.cause])
     case.job(row.job).announcements.setdefault(key, Announcement(sent=row.time)).got_at = row.time
 
 
 def _take_state(case: Case, row: Row, flight: Flight | None) -> None:
-    """JOBSTATE: a holder knows that the job is dead, or has been redriven."""
+    """JOBSTATE: a holder reports that the job is dead, or was redriven."""
     _note_arrival(case, row, flight)
     _learn_of_copy(case, row, flight)
 
 
 def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
-    """REPLJOB or YOURJOBS: the node may make a record. Of several of a kind in a batch it takes
-    the first that it does not refuse, and with the first of all it begins a new list of holders."""
+    """REPLJOB or YOURJOBS: the node may make a record. Of several copies of one kind in a batch it
+    keeps the first one that it does not refuse. The first of all starts a new list of holders."""
     bases = {} if flight is None or flight[1] is None else flight[1]
     is_disk_faulty = case.world.was_disk_faulty(row.node, row.time)
     for job_id, holders in _lists_in(row):
@@ -217,14 +217,14 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
         if row.node not in job.copies or not is_disk_faulty:
             _learn_list(row, job, holders)
         else:
-            # A node in trouble with its disk learns nothing new.
+            # A node with a faulty disk learns nothing new.
             job.perhaps_listed.setdefault(row.node, []).extend(holders)
 
 
 def _note_incoming(
     case: Case, row: Row, job: Job, sent: tuple[Micros, Micros], base: int | None
 ) -> None:
-    """`sent`: when the message was made, and when it was sent."""
+    """Record a copy in transit. `sent` has the times when it was made and sent."""
     last = job.incoming.get((row.node, row.cause))
     if last is None or last.time != row.time:
         job.incoming[row.node, row.cause] = Incoming(row.time, row.peer, *sent, base, base)
@@ -237,8 +237,8 @@ def _note_incoming(
 
 
 def _may_take_later_one(case: Case, row: Row, job: Job, since: Micros) -> bool:
-    """May the node have refused copies, ignored the sender, or had a copy already, until that
-    changed in the middle of the batch, of which the first copy was sent `since` then?"""
+    """May the node have kept a later copy of the batch, whose first one was sent at `since`? It may
+    have refused copies, ignored the sender, or had a copy, until that changed within the batch."""
     world = case.world
     return (
         row.node in job.copies
@@ -257,7 +257,7 @@ def _is_sender_new(case: Case, row: Row) -> bool:
 
 
 def _take_list(case: Case, row: Row, flight: Flight | None) -> None:
-    """HOLDERS: a node with a copy learns of other holders."""
+    """HOLDERS: a node with a copy receives names of other holders."""
     _learn_of_copy(case, row, flight)
     for job_id, holders in _lists_in(row):
         job = case.job(job_id)
@@ -267,7 +267,7 @@ def _take_list(case: Case, row: Row, flight: Flight | None) -> None:
 
 
 def _take_confirmation(case: Case, row: Row, _flight: Flight | None) -> None:
-    """GOTACK."""
+    """A node receives GOTACK."""
     job = case.job(row.job)
     is_known = row.detail.startswith("known")
     if is_known:
@@ -277,7 +277,7 @@ def _take_confirmation(case: Case, row: Row, _flight: Flight | None) -> None:
 
 
 def _take_confirming_list(case: Case, row: Row, _flight: Flight | None) -> None:
-    """ACKHOLDERS: a confirmation, and the holders that its sender knows."""
+    """ACKHOLDERS: a confirmation, with the holders that its sender has listed."""
     job = case.job(row.job)
     copy = job.copies.get(row.node)
     if copy is not None and copy.is_acked and not copy.is_dummy:
@@ -310,20 +310,20 @@ def _take_announcement(case: Case, row: Row, flight: Flight | None) -> None:
 
 
 def _learn_of_copy(case: Case, row: Row, _flight: Flight | None) -> None:
-    """A node shows that it has a copy."""
+    """The sender has a copy, as its message shows."""
     job = case.jobs.get(row.job) or case.job(row.job)
     copy = job.copies.get(row.node)
     if copy is not None and copy.is_acked:
         case.mark("setack.answers")
         if not copy.is_dummy and row.cause != "gotjob":
-            # The collection waits for it from now on.
+            # From now on the collection waits for this holder.
             _list(row, job, row.peer)
     elif copy is not None or _is_coming(job, row):
         _list(row, job, row.peer)
 
 
 def _is_coming(job: Job, row: Row) -> bool:
-    """Has a copy come earlier in this batch? Its record follows when the whole batch has come."""
+    """Has a copy arrived earlier in this batch? Its record follows after the whole batch."""
     kinds = [job.incoming.get((row.node, kind)) for kind in ("repljob", "yourjobs")]
     return any(last is not None and last.time == row.time for last in kinds)
 
@@ -366,7 +366,7 @@ def _list(row: Row, job: Job, holder: str) -> None:
 
 
 def _lists_in(row: Row) -> Iterator[tuple[str, list[str]]]:
-    """By job: the holders that REPLJOB or YOURJOBS names."""
+    """Yield, by job, the holders that REPLJOB or YOURJOBS names."""
     lists = fields(row.detail).get("holders", "").split(";")
     for at, job_id in enumerate(jobs_in(row)):
         holders = lists[at] if at < len(lists) else ""
@@ -374,8 +374,8 @@ def _lists_in(row: Row) -> Iterator[tuple[str, list[str]]]:
 
 
 def _learn_list(row: Row, job: Job, holders: list[str]) -> None:
-    """The row's node learns of holders: those named, the receiver of a copy, and the giver of a job
-    with at least one delivery, which keeps its copy."""
+    """The node of the row lists holders: those named, the receiver of a copy, and the sender of a
+    job with at-least-once delivery, which keeps its copy."""
     for holder in holders:
         _list(row, job, holder)
     if row.kind == "send" or (row.cause == "yourjobs" and job.is_at_least_once):

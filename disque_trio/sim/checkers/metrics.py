@@ -12,7 +12,7 @@ from disque_trio.sim.scenarios.plan import Micros
 
 @attrs.frozen
 class Spread:
-    """How a duration spreads, in microseconds; zeros if it never occurred."""
+    """The distribution of a duration, in microseconds; zeros if it never occurred."""
 
     count: int = 0
     median: Micros = 0
@@ -21,7 +21,7 @@ class Spread:
 
 
 def spread(values: Sequence[Micros]) -> Spread:
-    """The spread of some durations."""
+    """Return the distribution of some durations."""
     if not values:
         return Spread()
     ordered = sorted(values)
@@ -31,14 +31,15 @@ def spread(values: Sequence[Micros]) -> Spread:
 
 @attrs.frozen
 class CutFigures:
-    """One time during which something was cut."""
+    """The figures of one interval during which a link was cut."""
 
     start: Micros
     end: Micros | None
     alive: int
-    """Unfinished jobs when it began."""
+    """The number of unfinished jobs when it began."""
     duplicates: int
-    """Those whose span, from the lease before to the serve, meets the cut or the bound B after."""
+    """The number of duplicates between whose previous lease and serve the cut, or the bound B after
+    it, lay."""
 
 
 @attrs.frozen(kw_only=True)
@@ -46,39 +47,41 @@ class Metrics:
     """The figures of one run."""
 
     jobs: int
-    """How many were made."""
+    """The number of jobs created."""
     deliveries: int
     distinct: int
-    """Jobs that came out at all."""
+    """The number of jobs that were delivered at least once."""
     amplification: float
-    """Deliveries for each of these."""
+    """Deliveries per delivered job."""
     before_ack: int
-    """Duplicates before anybody had acknowledged the job, and after."""
+    """The number of duplicates before the first ack of the job; `after_ack` counts those after
+    it."""
     after_ack: int
     avoidable: int
-    """Duplicates of causes that a better queue would not have."""
+    """The number of duplicates whose causes a better queue would avoid."""
     dominated: int
-    """Duplicates after an ack of which messages of any kind could have told the node."""
+    """The number of duplicates after an ack of which messages of any kind could have informed the
+    node."""
     recovered: int
-    """Jobs that came out though their producers do not know of them."""
+    """The number of delivered jobs whose producers do not know that they were added."""
     repeated: int
-    """Jobs that brought what another had brought (D13)."""
+    """The number of jobs delivered with the queue and body of another one (D13)."""
     cuts: tuple[CutFigures, ...]
     per_cut: float
-    """Duplicates for each cut, for each job alive when it began, and for each second of it."""
+    """Duplicates per cut, per job alive when it began, and per second of it."""
     per_cut_and_job: float
     per_cut_second: float
     redelivery: Spread
-    """After the heal: how long until jobs came that were waited for."""
+    """The time after the heal until overdue jobs were delivered."""
     collection: Spread
-    """From the first ack of a job until no node has it."""
+    """The time from the first ack of a job until no node has it."""
     messages_per_job: float
 
 
 def measure(
     case: Case, findings: Findings, duplicates: Sequence[Duplicate], deliveries: int, distinct: int
 ) -> Metrics:
-    """The figures of the run so far."""
+    """Return the figures of the run so far."""
     cuts = tuple(
         CutFigures(cut.start, cut.end, cut.alive, cut.duplicates) for cut in case.world.partitions
     )

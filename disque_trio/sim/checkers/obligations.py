@@ -1,8 +1,8 @@
 """Obligations of a plan: options of jobs, periods and bounds (docs/guarantees.md, "Terms").
 
-All are in microseconds of true time. Each is chosen in favour of the node: a period before whose
-end nothing may happen is measured by the fastest clock, and one by whose end something must have
-happened by the slowest clock.
+All are in microseconds of true time. Each favours the node: the fastest clock measures a period
+before whose end nothing may happen, and the slowest clock one by whose end something must have
+happened.
 """
 
 from typing import Any, Final
@@ -32,14 +32,14 @@ GC_WAIT: Final[Micros] = 180 * SECOND
 BREAKS_AFTER: Final[Micros] = 16 * SECOND
 """How long a connection or a dial may take to detect a cut."""
 TAKE_OVER: Final[Micros] = 15 * SECOND
-"""How long a holder leaves the repair of copies to the one before it in order."""
+"""How long a holder leaves the repair of copies to the previous holder in the order."""
 REPAIR_PASS: Final[Micros] = 40 * SECOND
 """The longest time from one pass over all jobs to the end of the next."""
 TRANSFER: Final[Micros] = 400 * MILLI
 """The longest time for each job to move to the consumers' node: five per request."""
 
 WRITE: Final[Micros] = 200
-"""A write, and rounding."""
+"""The time of a write, and rounding."""
 DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300
 
@@ -72,17 +72,17 @@ class Options:
     body: str | None = None
     """None if the trace has none."""
     is_default: bool = False
-    """There was no REPLICATE."""
+    """The ADDJOB had no REPLICATE."""
     has_ours: bool = False
-    """It has an option that the original lacks."""
+    """The ADDJOB has an option that the original lacks."""
 
 
 _OURS: Final = [each.text.lower() for each in OPTIONS if each.is_ours and not each.needs]
-"""Options with which RETRY may be long."""
+"""Options that allow a long RETRY."""
 
 
 def read_options(detail: str, nodes: int, *, replicate: int = 3, sync: int = 0) -> Options:
-    """The options of an ``add.invoke`` row: ``timeout=100 replicate=3 … async body=…``.
+    """Return the options of an ``add.invoke`` row: ``timeout=100 replicate=3 … async body=…``.
 
     A live node writes them as its client did: ``100 REPLICATE 3 … ASYNC``. `replicate` and `sync`
     are the nodes' `default-replicate` and `default-sync`.
@@ -115,7 +115,7 @@ def read_options(detail: str, nodes: int, *, replicate: int = 3, sync: int = 0) 
 
 
 def _carried(values: dict[str, str]) -> dict[str, Any]:
-    """The options that every copy has, with their defaults."""
+    """Return the options that every copy has, with their defaults."""
     found: dict[str, Any] = {}
     for option in CARRIED:
         name = option.text.lower()
@@ -128,7 +128,7 @@ def _carried(values: dict[str, str]) -> dict[str, Any]:
 
 
 def _pairs(words: list[str]) -> dict[str, str]:
-    """Names and values, in either form."""
+    """Return names and values, in either form."""
     values: dict[str, str] = {}
     name = "timeout"
     for word in words:
@@ -151,7 +151,7 @@ def _is_number(word: str) -> bool:
 
 
 def _whole(values: dict[str, str], name: str) -> int | None:
-    """A whole number; 0 for any other word."""
+    """Return a whole number; 0 for any other word."""
     value = values.get(name)
     if value is None:
         return None
@@ -159,23 +159,25 @@ def _whole(values: dict[str, str], name: str) -> int | None:
 
 
 def _micros(values: dict[str, str], name: str) -> Micros:
-    """Microseconds, from seconds with or without decimals; 0 for none."""
+    """Return microseconds, from seconds with or without decimals; 0 for none."""
     value = values.get(name, "")
     return round(float(value) * SECOND) if _is_number(value) else 0
 
 
 def life_of(job_id: str) -> Micros:
-    """The longest TTL that an id allows: its last field has the minutes, made odd or even."""
+    """Return the longest TTL that an id allows: its last field has the minutes, made odd or
+    even."""
     return (_minutes(job_id) + 2) * 60 * SECOND
 
 
 def dummy_life(job_id: str) -> Micros:
-    """How long a dummy ack for this job is kept."""
+    """Return how long a dummy ack for this job is kept."""
     return _minutes(job_id) * 60 * SECOND
 
 
 def is_at_least_once(job_id: str) -> bool:
-    """By the id: the field of minutes is odd. Ids of tests without that field count as odd."""
+    """Does the id allow several deliveries: is its field of minutes odd? Ids of tests without that
+    field count as odd."""
     return bool(_minutes(job_id) & 1) if job_id.startswith("D-") else True
 
 
@@ -205,7 +207,7 @@ class Obligations:
     has_limit: bool
     """Nodes may be short of memory (`maxmemory`)."""
     memory: int
-    """`maxmemory` in bytes; 0 is no limit of the plan's."""
+    """`maxmemory` in bytes; 0 is no limit in the plan."""
     may_evict: bool
     """`maxmemory-policy` is `acks`."""
     has_disk: bool
@@ -232,7 +234,7 @@ class Obligations:
     dead_life: Micros
     """`dead-letter-ttl`."""
     has_tokens: bool
-    """Workers use WITHMETA; workers outside of a plan may."""
+    """Workers use WITHMETA; if the plan has no workers, those outside it may."""
     has_held: bool = False
     """Workers may use HELD."""
     no_processor: Micros = 0
@@ -281,7 +283,7 @@ class Obligations:
 
     @property
     def collection(self) -> Micros:
-        """G: how long the copies of an acknowledged job may remain."""
+        """G: how long copies of an acknowledged job may remain."""
         return self.longest(GC_WAIT + DESYNC) + self.reconnect + 4 * self.latency
 
     @property
@@ -291,11 +293,11 @@ class Obligations:
         return self.longest(self.repair_after + passes) + self.reconnect + 4 * self.latency
 
     def shortest(self, period: Micros) -> Micros:
-        """A period on the fastest clock."""
+        """Return how long a period lasts at least, by the fastest clock."""
         return int(period / (1 + self.rho)) - 2 * MILLI
 
     def longest(self, period: Micros) -> Micros:
-        """A period on the slowest clock."""
+        """Return how long a period lasts at most, by the slowest clock."""
         return int(period / (1 - self.rho)) + GRAIN
 
     def lease(self, retry: Micros) -> Micros:
@@ -314,7 +316,7 @@ class Obligations:
 
 
 def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
-    """The obligations of a plan."""
+    """Return the obligations of a plan."""
     config = dict(plan.config)
     drifts = [abs(clock.drift_ppm) for clock in plan.clocks]
     drifts += [abs(fault.amount) for fault in plan.faults if fault.kind == "clock-rate"]
@@ -357,5 +359,5 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
 
 
 def backlog(jobs: int, work: Micros, workers: int) -> Micros:
-    """How long `jobs` take if all of them wait for the same workers."""
+    """Return how long `jobs` take if all of them wait for the same workers."""
     return jobs * (work + TRANSFER) // max(workers, 1)

@@ -45,7 +45,7 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
         job.wait = Wait(row.time, row.node, until, dict.fromkeys(unlinked))
         asked = job.done.get((row.node, _UNANSWERED), FOREVER)
         if case.world.is_stopped(row.node, asked, row.time):
-            # Messages that arrived while it was stopped are handled afterwards, in any order.
+            # It handles messages that arrived while it was stopped afterwards, in any order.
             job.wait.ended[row.node] = FOREVER
     else:
         case.mark("nack.told")
@@ -53,7 +53,7 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
         return
     copy.begin_period(row.time)
     if job.wait is not None and row.time + case.obligations.longest(wait) >= job.wait.until:
-        # Otherwise the message was about an earlier NACK.
+        # Otherwise, the message was about an earlier NACK.
         copy.postponed_at = row.time
     if row.cause == "nack":
         copy.counted = (copy.counted[0] + 1, copy.counted[1])
@@ -61,7 +61,7 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S6: the job is enqueued."""
+    """S6: the node enqueues the job."""
     wait = job.wait
     if wait is None:
         return
@@ -104,14 +104,14 @@ def _judge_second(case: Case, row: Row, job: Job, copy: Copy | None, wait: Wait)
 
 
 def _has_forgotten(case: Case, node: str, wait: Wait) -> bool:
-    """Has the node restarted since? Then it measures the delay by its wall clock. Changes that it
-    confirmed neither to a node nor to a client may be missing from its journal."""
+    """Has the node restarted since the NACK? Then it measures the delay by its wall clock. Its
+    journal may lack changes that it confirmed neither to a node nor to a client."""
     return case.world.started_at(node) > wait.time and not _remembers(case, node, wait)
 
 
 def _remembers(case: Case, node: str, wait: Wait) -> bool:
-    """Had it answered its client, so that its journal must contain the delay? A file in the
-    original's format cannot."""
+    """Had the node confirmed the NACK to its client, so that its journal must contain the delay? A
+    file in the original's format cannot."""
     obligations, world = case.obligations, case.world
     if node != wait.node or wait.answered_at is None:
         return False
@@ -124,12 +124,13 @@ def _remembers(case: Case, node: str, wait: Wait) -> bool:
 
 
 def _has_waited(copy: Copy, wait: Wait) -> bool:
-    """Was it delayed by another NACK? Two delays that end at nearly the same time count as one."""
+    """Did another NACK make the node wait? Two delays that end at nearly the same time count as
+    one."""
     return copy.node != wait.node and copy.postponed_at < wait.time <= copy.waits_until
 
 
 def _why(case: Case, job: Job, copy: Copy, wait: Wait) -> str:
-    """The violation; empty if the node could not know the delay."""
+    """Return the violation; empty if the node could not know the delay."""
     known = _known_since(copy, wait)
     if known != NEVER and not _is_over(case, job, copy, wait, known):
         return "it was there" if copy.node == wait.node else "it had been told"
@@ -148,7 +149,7 @@ def _why(case: Case, job: Job, copy: Copy, wait: Wait) -> str:
 
 
 def _known_since(copy: Copy, wait: Wait) -> Micros:
-    """Since when it has known the delay, by the last message; NEVER if it does not."""
+    """Return since when the node has known the delay, by the last message; NEVER if it has not."""
     is_loaded = copy.cause == "loaded"
     if copy.postponed_at >= wait.time and (is_loaded or copy.postponed_at >= copy.since):
         return copy.postponed_at
@@ -157,9 +158,9 @@ def _known_since(copy: Copy, wait: Wait) -> Micros:
 
 
 def _is_over(case: Case, job: Job, copy: Copy, wait: Wait, known: Micros) -> bool:
-    """Has a worker there continued since, or has a message about another NACK ended the delay? Or
-    has the node received the NACK again in the form for original nodes, so that a full RETRY was
-    left for the correct message?"""
+    """Did a worker at the node continue, or did a message about another NACK end the delay? Or did
+    the node receive the NACK again in the form for original nodes, which left a full RETRY for the
+    correct message?"""
     if wait.ended.get(copy.node, NEVER) >= known:
         return True
     counted_at = _counted_at(job, copy, wait)
@@ -169,15 +170,15 @@ def _is_over(case: Case, job: Job, copy: Copy, wait: Wait, known: Micros) -> boo
 
 
 def _counted_at(job: Job, copy: Copy, wait: Wait) -> Micros:
-    """When it received the NACK in the form for original nodes; NEVER if it did not."""
+    """Return when the node received the NACK in the form for original nodes; NEVER if it did
+    not."""
     announcement = job.announcement(wait.node, copy.node, QUEUED)
     is_counted = copy.node in wait.counted and announcement.got >= wait.time
     return announcement.got_at if is_counted and announcement.got_at >= copy.since else NEVER
 
 
 def _is_unreachable(case: Case, job: Job, copy: Copy, wait: Wait) -> bool:
-    """Was it missing from the list of the node of the NACK, or not linked to it, or did that node
-    end immediately?"""
+    """Had the node of the NACK not listed this one, or no link to it, or did it end immediately?"""
     world = case.world
     return (
         copy.node not in job.listed.get(wait.node, ())
@@ -206,7 +207,8 @@ def _may_be_unlinked(case: Case, node: str, peer: str) -> bool:
 
 
 def _unanswered(job: Job, copy: Copy, wait: Wait) -> str:
-    """Did a node that knows the delay leave its WILLQUEUE unanswered?"""
+    """Return the violation of a node that knows the delay and did not answer WILLQUEUE; empty if
+    there is none."""
     for node, time in wait.asked.get(copy.node, {}).items():
         answered_at = max(
             job.announcement(node, copy.node, sort).sent for sort in (POSTPONED, QUEUED, WORKING)
@@ -217,9 +219,9 @@ def _unanswered(job: Job, copy: Copy, wait: Wait) -> str:
 
 
 def on_queued_elsewhere(case: Case, row: Row) -> None:
-    """A node received QUEUED. For a NACK without a delay that ends the delay here, although that
-    NACK may be the earlier one: of another node, or of the same one on a link that does not keep
-    the order."""
+    """A node received QUEUED. QUEUED for a NACK without a delay ends the delay here, although that
+    NACK may be the earlier one: of another node, or of the same node on a link that reorders
+    messages."""
     job = case.jobs.get(row.job)
     wait = None if job is None else job.wait
     if wait is None or row.detail != "nack":
@@ -230,8 +232,8 @@ def on_queued_elsewhere(case: Case, row: Row) -> None:
 
 
 def after_queued(case: Case, row: Row) -> None:
-    """QUEUED is sent. If it accompanies the NACK, after the journal's earlier writes, it is for a
-    node that may not support POSTPONED, because it has not sent anything yet on a new link."""
+    """The node of the NACK sent QUEUED. If it did so for this NACK, after the journal's earlier
+    writes, the receiver may not support POSTPONED: it has not sent anything yet on a new link."""
     job = case.jobs.get(row.job)
     wait = None if job is None else job.wait
     if wait is None or row.node != wait.node or row.detail != "nack":
@@ -258,23 +260,23 @@ def on_warning(case: Case, row: Row) -> None:
 
 
 def on_given_back_ok(_case: Case, row: Row, job: Job) -> None:
-    """The reply to its client was sent."""
+    """The node of the NACK replied to its client."""
     wait = job.wait
     if wait is not None and row.node == wait.node and row.detail == "1":
         wait.answered_at = row.time
 
 
 def after_state(_case: Case, _row: Row, job: Job) -> None:
-    """It died or was redriven: the delay has ended."""
+    """The job died or was redriven: the delay has ended."""
     job.wait = None
 
 
 def on_working_ok(_case: Case, row: Row, job: Job) -> None:
-    """A worker continues: the delay ends at its node, and remains at the others."""
+    """A worker continues: the delay ends at its node, and remains at the other nodes."""
     if job.wait is not None:
         job.wait.ended[row.node] = row.time
 
 
 def on_working_unknown(case: Case, row: Row, job: Job) -> None:
-    """A worker's WORKING has no reply."""
+    """A worker's WORKING got no reply."""
     job.done[row.node, _UNANSWERED] = case.operations.get((row.client, row.ref, row.job), row.time)

@@ -1,8 +1,8 @@
 """For each option of a command about jobs, each directive, and each setting of a worker: the
 properties that fail if it is ignored (docs/guarantees.md), or why none does.
 
-A test fails if one has no row. `tests/sim/promises` ignores one at a time, and proves that a
-property of its row fails in a plan, or the test that its row names (`make promises`).
+A test fails if one of them has no entry here. `tests/sim/promises` ignores one at a time, and shows
+that a property of its entry fails in a plan, or the test that the entry names (`make promises`).
 """
 
 from typing import Final
@@ -14,22 +14,22 @@ from disque_trio.statemachine.joboptions import CARRIED
 
 @attrs.frozen
 class Judged:
-    """If it is ignored, one of these properties fails."""
+    """If the option is ignored, one of these properties fails."""
 
     properties: tuple[str, ...]
 
 
 @attrs.frozen
 class Elsewhere:
-    """No property can fail, because of what the simulator is. This test does if it is ignored."""
+    """The simulator cannot violate a property. If the option is ignored, this test fails."""
 
     test: str
-    """As pytest names it."""
+    """The test's pytest id."""
 
 
 @attrs.frozen
 class Nothing:
-    """Nobody could tell whether it is ignored."""
+    """No test can observe whether the option is ignored."""
 
     why: str
 
@@ -42,7 +42,8 @@ def _judged(*properties: str) -> Judged:
 
 
 def _scanned(**tests: str) -> dict[str, Row]:
-    """By option: the name of the test without `test_`, for observers scan without filters."""
+    """Return entries by option, from the names of tests without `test_`: the observers of the
+    simulator scan without filters."""
     file = "tests/statemachine/commands/test_scans.py"
     return {name: Elsewhere(f"{file}::test_{test}") for name, test in tests.items()}
 
@@ -130,7 +131,7 @@ OPTIONS: Final[dict[str, dict[str, Row]]] = {
         REPLY="jobs_can_be_had_whole",
     ),
 }
-"""By command."""
+"""By command, then option."""
 
 _NO_EFFECT: Final = Nothing("it is accepted for files of the original, and changes nothing")
 _WHEN_SYNCED: Final = Nothing("of how long a sync takes, of which a simulated disk knows nothing")
@@ -138,7 +139,8 @@ _OF_TRACES: Final = Nothing("of the size of trace files, as `TraceFile` in tests
 
 
 def _elsewhere(file: str, **tests: str) -> dict[str, Row]:
-    """By directive, with underscores: the name of the test in this file, without `test_`."""
+    """Return entries by directive, written with underscores, from the names of tests in this file
+    without `test_`."""
     return {
         name.replace("_", "-"): Elsewhere(f"tests/{file}::test_{test}")
         for name, test in tests.items()

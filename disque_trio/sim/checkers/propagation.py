@@ -1,8 +1,8 @@
-"""Propagation of leases and acks from node to node, for the causes of duplicates.
+"""Propagation of leases and acks between nodes, for the causes of duplicates.
 
-A `DuplicateCase` is a serve that is not the first. An `Outcome` tells why a node that queued a job
-did not learn in time what another node knew. If the trace has messages, they decide: a cut that had
-healed before the message was sent has not blocked it.
+A `DuplicateCase` is a serve after the first one. An `Outcome` is the reason why a node that queued
+a job did not learn in time of a lease or ack that another node had. If the trace has messages, they
+decide: a cut that healed before the message was sent has not blocked it.
 """
 
 import enum
@@ -23,7 +23,7 @@ OF_ACK: Final = (ACK,)
 
 
 class Outcome(enum.Enum):
-    """Why a node did not learn what another knew."""
+    """Why a node did not learn of a lease or ack in time."""
 
     ARRIVED = "it came in time"
     BLOCKED = "a cut, an outage or a loss kept it"
@@ -34,46 +34,48 @@ class Outcome(enum.Enum):
 
 @attrs.frozen
 class DuplicateCase:
-    """A serve that is not the first, with the lease before it and its queueings."""
+    """A serve after the first one, with the lease before it and the stays in queues that led to
+    it."""
 
     case: Case
     job: Job
     serve: Lease
     before: Lease
-    """The job's last lease before the serve, which the server should have known."""
+    """The job's last lease before the serve, which the serving node should have known."""
     chain: list[Queueing]
-    """The stays in queues, from the server's back to that of the first giver."""
+    """The stays in queues, from the one at the serving node back to the one at the first sender."""
 
     @property
     def root(self) -> Queueing:
-        """The first queueing of the chain."""
+        """The first stay of the chain."""
         return self.chain[-1]
 
     def nodes(self) -> list[str]:
-        """The nodes that had it queued, the serving node first."""
+        """Return the nodes that had the job queued, the serving node first."""
         return list(dict.fromkeys(stay.node for stay in self.chain))
 
     @property
     def root_end(self) -> Micros:
-        """When the first stay ended: the job was given away, or served."""
+        """When the first stay ended: the job was moved, or served."""
         return self.chain[-2].given_at if len(self.chain) > 1 else self.serve.time
 
     def nodes_of_lease(self) -> list[str]:
-        """The nodes that knew of the lease: its own, and the one that had first queued the job."""
+        """Return the nodes that knew the lease: its own, and the one that had first queued the
+        job."""
         found = {self.before.node: None}
         if self.before.queueing is not None:
             found[self.before.queueing.root().node] = None
         return list(found)
 
     def acks(self, kind: str = "") -> list[Ack]:
-        """Acknowledgements before the serve, of that kind if one is given."""
+        """Return the acknowledgements before the serve, of the given kind if any."""
         return [
             ack for ack in self.job.acks if ack.time <= self.serve.time and kind in ("", ack.kind)
         ]
 
     def sources(self, ack: Ack) -> dict[str, Micros]:
-        """The nodes that had it queued, with the time by which they had to be told of the FASTACK;
-        and those that sent them their copies since then, untold."""
+        """Return the nodes that had the job queued, with the time by which the FASTACK had to reach
+        them; and the nodes that have sent them their copies since, if it had not reached these."""
         found: dict[str, Micros] = {}
         end = self.serve.time
         for stay in self.chain:
@@ -90,20 +92,20 @@ class DuplicateCase:
         return found
 
     def has_received(self, ack: Ack, node: str, by: Micros) -> bool:
-        """Had the node received the announcement of the ack by then?"""
+        """Had the node received the announcement of the ack before `by`?"""
         announcement = self.job.announcement(ack.node, node, ACK)
         return announcement.got >= ack.time and announcement.got_at < by
 
     def acked_copies(self) -> dict[str, Micros]:
-        """The nodes that know of an ack, with the time since when."""
+        """Return the nodes that have an ack, with the time of each."""
         return {copy.node: copy.acked_at for copy in self.job.copies.values() if copy.is_acked}
 
 
 def of_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> Outcome:
-    """Why the ack that `knower` has had `since` then has not kept `queuer` from serving.
+    """Return why the ack that `knower` has had since `since` did not keep `queuer` from serving.
 
-    What `queuer` received before a crash does not count. But if nothing was sent to it before the
-    crash, with nothing in the way, the crash is not the cause.
+    Messages that `queuer` received before a crash do not count. But if `knower` sent nothing before
+    the crash, although nothing prevented it, the crash is not the cause.
     """
     begin = duplicate.case.world.started_at(queuer)
     if begin > since and _was_never_announced(duplicate, knower, queuer, since):
@@ -112,7 +114,7 @@ def of_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) ->
 
 
 def of_fastack(duplicate: DuplicateCase, ack: Ack, queuer: str) -> Outcome:
-    """The same for FASTACK, which is said once: what happened later plays no part."""
+    """Return the outcome for FASTACK, which is sent once: later events do not matter."""
     listed = duplicate.job.listed.get(ack.node)
     if _is_fastack_sent(duplicate, ack, queuer) or (listed is not None and queuer not in listed):
         return of_ack(duplicate, ack.node, queuer, ack.time)
@@ -121,20 +123,20 @@ def of_fastack(duplicate: DuplicateCase, ack: Ack, queuer: str) -> Outcome:
 
 
 def _is_fastack_sent(duplicate: DuplicateCase, ack: Ack, queuer: str) -> bool:
-    """A trace without messages does not tell."""
+    """Was DELJOB sent for the FASTACK? In a trace without messages, assume that it was."""
     announcement = duplicate.job.announcement(ack.node, queuer, ACK)
     return announcement.sent >= ack.time or not duplicate.case.has_messages
 
 
 def _writing(duplicate: DuplicateCase) -> Micros:
-    """How long after a row a node may say what the row tells: once its disk has it."""
+    """Return how long after a row a node may announce the event: once its disk has it."""
     obligations = duplicate.case.obligations
     return obligations.no_processor + obligations.send_delay
 
 
 def was_fastack_kept(duplicate: DuplicateCase, ack: Ack, node: str, by: Micros) -> bool:
-    """Was the announcement of a FASTACK lost, or was there no link for it when it was said, or a
-    fault on its way?"""
+    """Was the announcement of a FASTACK lost, was there no link for it when it was due, or was
+    there a fault in its way?"""
     if duplicate.job.announcement(ack.node, node, ACK).lost >= ack.time or node in ack.unlinked:
         return True
     if duplicate.has_received(ack, node, by):
@@ -144,8 +146,8 @@ def was_fastack_kept(duplicate: DuplicateCase, ack: Ack, node: str, by: Micros) 
 
 
 def of_recent_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> Outcome:
-    """The same, but what was lost so long ago that `knower` should have repeated it does not count:
-    longer ago than G, without the time in which one of the two was stopped."""
+    """Return the outcome of the ack without losses that `knower` should have repaired by repeating:
+    those longer ago than G, not counting times in which one of the two was stopped."""
     world, until = duplicate.case.world, duplicate.serve.time
     pauses = [*world.pauses.get(knower, ()), *world.pauses.get(queuer, ())]
     stops = [pause for pause in pauses if not pause.is_slow]
@@ -156,10 +158,8 @@ def of_recent_ack(duplicate: DuplicateCase, knower: str, queuer: str, since: Mic
 def is_ack_passed_on_late(
     duplicate: DuplicateCase, knower: str, queuer: str, since: Micros
 ) -> bool:
-    """Is the announcement of the ack late on its way to a node that would have passed it on?
-
-    Only that node has the queuer in its list of holders.
-    """
+    """Is the announcement of the ack late on its way to a node that would have forwarded it, the
+    only one that has listed the queuer?"""
     listed = duplicate.job.listed
     return queuer not in listed.get(knower, ()) and any(
         queuer in listed.get(between, ())
@@ -172,7 +172,7 @@ def is_ack_passed_on_late(
 def _was_never_announced(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> bool:
     """Did `knower` not announce the ack before the crash of `queuer`, although it could?
 
-    It had the queuer in its list and a link to it, and the queuer has loaded its copy again.
+    It had listed the queuer and had a link to it, and the queuer has loaded its copy again.
     """
     copy = duplicate.job.copies.get(queuer)
     crash = duplicate.case.world.outages[queuer][-1].start
@@ -195,12 +195,14 @@ def _was_never_announced(duplicate: DuplicateCase, knower: str, queuer: str, sin
 
 
 def of_lease(duplicate: DuplicateCase, knower: str, queuer: str) -> Outcome:
-    """The same for the lease, whose announcement had to come before the job was queued."""
+    """Return the outcome for the lease, whose announcement had to arrive before the job was
+    queued."""
     return _outcome(duplicate, knower, queuer, OF_LEASE, span(duplicate)[0], duplicate.root.time)
 
 
 def span(duplicate: DuplicateCase) -> tuple[Micros, Micros]:
-    """From when to when a message about the lease or the ack would have helped."""
+    """Return the interval in which a message about the lease or the ack could have prevented the
+    serve."""
     begins = [duplicate.before.time]
     if duplicate.before.queueing is not None:
         begins.append(duplicate.before.queueing.root().time)
@@ -223,7 +225,7 @@ def _outcome(
 
 
 def _outcome_by_times(duplicate: DuplicateCase, knower: str, queuer: str, since: Micros) -> Outcome:
-    """The outcome by cuts and stops alone, for traces without messages."""
+    """Return the outcome by cuts and stops alone, for traces without messages."""
     if duplicate.case.world.is_separated(knower, queuer, since, duplicate.serve.time):
         return Outcome.BLOCKED
     is_slow = _was_stopped(duplicate, knower, queuer, since, duplicate.serve.time)
@@ -238,7 +240,7 @@ def _outcome_of_messages(
     since: Micros,
     by: Micros,
 ) -> Outcome | None:
-    """The outcome of the messages that were sent; None if there were none.
+    """Return the outcome of the messages that were sent; None if there were none.
 
     A QUEUED before the lease does not announce the lease.
     """
@@ -266,10 +268,10 @@ def _outcome_of_silence(
     since: Micros,
     by: Micros,
 ) -> Outcome:
-    """The outcome if nothing was sent.
+    """Return the outcome if nothing was sent.
 
-    There was no link, or a faulty disk kept the knower silent, or the knower did not know of the
-    queuer's copy: then the outcome of the queuer's own announcements decides.
+    There was no link; or a faulty disk kept the knower from sending; or the knower had not listed
+    the queuer: then the outcome of the queuer's own announcements decides.
     """
     if duplicate.case.world.was_mute(knower, since, duplicate.serve.time):
         return Outcome.BLOCKED
@@ -297,7 +299,8 @@ def _outcome_of_silence(
 
 
 def _is_list_unsent(copy: Copy) -> bool:
-    """A dummy has no list and asks all nodes; the list of a loaded copy is in no message."""
+    """Is the node's list of holders in no message? A dummy has no list and asks all nodes; the list
+    of a loaded copy is in no message."""
     return copy.is_dummy or copy.cause == "loaded"
 
 
@@ -310,10 +313,10 @@ def _outcome_without_link(
     *,
     is_ack: bool,
 ) -> Outcome:
-    """The outcome if the knower should have sent a message: why was there no link?
+    """Return the outcome if the knower should have sent a message: why was there no link?
 
     A link may be down for a while after a cut or an outage, because one of the two was too slow, or
-    because a PONG was lost. An outage of the knower does not count if it has lost the ack by it.
+    because a PONG was lost. An outage of the knower does not count if it lost the ack then.
     """
     case = duplicate.case
     due_at = since if is_ack else max(since, duplicate.before.time)
@@ -344,7 +347,7 @@ def _was_stopped(
 def was_hindered(
     duplicate: DuplicateCase, node: str, other: str, since: Micros, until: Micros
 ) -> bool:
-    """Was there a cut, an outage or a stop, or its aftermath?"""
+    """Was there a cut, an outage or a stop, or were links still down after one?"""
     case = duplicate.case
     is_separated = case.world.is_separated(node, other, since, until)
     is_separated = is_separated or silence.had_given_up(case, node, other, since, since)

@@ -1,4 +1,4 @@
-"""What is judged, by name, in words (docs/guarantees.md)."""
+"""The names of the judged properties and a short description of each (docs/guarantees.md)."""
 
 from typing import Final
 
@@ -94,7 +94,7 @@ NEEDS: Final[dict[str, int]] = {
     "L15": LIMITS,
     "L9": MEETS,
 }
-"""Capabilities without which a property is not promised: it is judged if all nodes have them."""
+"""By property: the capabilities that it needs. It is judged only if all nodes have them."""
 
 APP_PROPERTIES: Final[dict[str, str]] = {
     "A1": "every job that was reported as added ends: done, dead or cancelled",
@@ -112,4 +112,4 @@ APP_PROPERTIES: Final[dict[str, str]] = {
     "A13": "a member of a flow runs when those before it are done; none is added once the flow is "
     "cancelled, in calm",
 }
-"""Likewise, of apps (`testing.apps`)."""
+"""The properties of apps (`testing.apps`)."""

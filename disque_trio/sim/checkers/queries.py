@@ -1,9 +1,9 @@
-"""Queries (S22): what a node replies about its jobs and queues is true.
+"""Queries (S22): the replies of a node about its jobs and queues are true.
 
-Rows ``query`` (`tracing.query_rows`) have the questions of clients and the replies. A reply is true
-if it agrees with the node's own rows at some moment between the query and the reply. So the checker
-records the states of all jobs of the node at the query, and each change until the reply. The pages
-of a scan are one query.
+Rows ``query`` (`tracing.query_rows`) contain the queries of clients and the replies. A reply is
+true if it agrees with the node's own rows at some moment between the query and the reply. For that,
+the checker records the states of all jobs of the node at the query, and each change until the
+reply. The pages of a scan are one query.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from disque_trio.tracing.rows import Row
 GONE: Final = ""
 DUMMY: Final = "dummy"
 ACTIVE: Final = "active"
-"""Held, and neither queued nor acknowledged: the copies may still be made."""
+"""Held, and neither queued nor acknowledged; its replicas may still be created."""
 QUEUED: Final = "queued"
 ACKED: Final = "acked"
 DEAD: Final = "dead"
@@ -34,7 +34,7 @@ _STATES: Final = {
     "acked": (ACKED, DUMMY),
     "dead": (DEAD,),
 }
-"""By the state in a reply: the states that the job may have."""
+"""By state in a reply: the states that the job may have."""
 _SCANNED: Final = {
     "wait-repl": ACTIVE,
     "active": ACTIVE,
@@ -43,7 +43,7 @@ _SCANNED: Final = {
     "acked": ACKED,
     "dead": DEAD,
 }
-"""By the state that JSCAN is asked for."""
+"""By state in a request of JSCAN: the state of the jobs."""
 
 
 def _standing(copy: Copy | None) -> str:
@@ -62,7 +62,7 @@ def _standing(copy: Copy | None) -> str:
 
 
 def on_invoke(case: Case, row: Row) -> None:
-    """A client sends a query, or asks for the next page of a scan."""
+    """A client sends a query, or requests the next page of a scan."""
     of_node = case.queries.setdefault(row.node, {})
     words = row.detail.split()
     scan = of_node.pop((row.client, row.cause, 0), None) if _is_page(row, words) else None
@@ -84,7 +84,7 @@ def _query(case: Case, row: Row) -> Query:
 
 
 def note(case: Case, row: Row, job: Job) -> None:
-    """The state of a job in the node changes."""
+    """The state of a job at the node changes."""
     of_node = case.queries.get(row.node)
     if of_node:
         change = (job.id, _standing(job.copies.get(row.node)))
@@ -98,12 +98,12 @@ def on_restart(case: Case, row: Row) -> None:
 
 
 def on_unanswered(case: Case, row: Row) -> None:
-    """There is no reply, or an error."""
+    """The query gets no reply, or an error."""
     case.queries.get(row.node, {}).pop((row.client, row.cause, row.ref), None)
 
 
 def on_ok(case: Case, row: Row) -> None:
-    """S22: the reply."""
+    """S22: judge the reply."""
     query = case.queries.get(row.node, {}).pop((row.client, row.cause, row.ref), None)
     if row.cause == "hello":
         case.node_ids[row.detail] = row.node
@@ -118,7 +118,7 @@ def on_ok(case: Case, row: Row) -> None:
 
 
 def _lengths(case: Case, query: Query, wanted: str = QUEUED) -> dict[str, tuple[int, int]]:
-    """For each queue that had jobs in this state: the least and the greatest number of them."""
+    """Return, by queue, the smallest and the largest number of jobs in this state."""
     stands = dict(query.before)
     now: dict[str, int] = {}
     for job_id, standing in query.before.items():
@@ -136,7 +136,7 @@ def _lengths(case: Case, query: Query, wanted: str = QUEUED) -> dict[str, tuple[
 
 
 def _ever(query: Query) -> dict[str, dict[str, None]]:
-    """For each job: its states, at the query and after each change."""
+    """Return, by job, its states at the query and after each change."""
     stood = {job_id: {standing: None} for job_id, standing in query.before.items()}
     for job_id, standing in query.changes:
         stood.setdefault(job_id, {GONE: None})[standing] = None
@@ -146,14 +146,15 @@ def _ever(query: Query) -> dict[str, dict[str, None]]:
 def _chosen(
     stood: dict[str, dict[str, None]], fits: Callable[[str, str], bool]
 ) -> tuple[dict[str, None], dict[str, None]]:
-    """The jobs that fitted at some moment, and those that fitted all the time."""
+    """Return the jobs that matched at some moment, and those that matched all the time."""
     ever = {job: None for job, how in stood.items() if any(fits(job, each) for each in how)}
     always = {job: None for job in ever if all(fits(job, each) for each in stood[job])}
     return ever, always
 
 
 def _is_in(case: Case, queue: str, *wanted: str) -> Callable[[str, str], bool]:
-    """Of this queue, or of any if it is empty, and in one of these states."""
+    """Return a predicate: is the job in one of these states, and in this queue (or in any, if
+    empty)?"""
 
     def fits(job_id: str, standing: str) -> bool:
         return standing in wanted and queue in ("", case.job(job_id).queue)
@@ -164,7 +165,7 @@ def _is_in(case: Case, queue: str, *wanted: str) -> Callable[[str, str], bool]:
 def _compare(
     stood: dict[str, dict[str, None]], fits: Callable[[str, str], bool], reply: list[str]
 ) -> Iterator[str]:
-    """Find jobs that are missing from the reply, wrongly in it, or in it twice."""
+    """Yield jobs that are missing from the reply, wrongly in it, or in it twice."""
     ever, always = _chosen(stood, fits)
     for job in reply:
         if job not in ever:
@@ -184,7 +185,7 @@ def _how(stood: dict[str, dict[str, None]], job: str) -> str:
     return "is " + " or ".join(standing or "not held" for standing in how)
 
 
-# One function for each command, which finds errors in the reply.
+# One function for each command, which yields errors in the reply.
 
 
 def _judge_qlen(case: Case, row: Row, query: Query) -> Iterator[str]:
@@ -215,7 +216,7 @@ def _judge_qstat(case: Case, row: Row, query: Query) -> Iterator[str]:
 
 
 def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
-    """The reply has up to COUNT of the first jobs, or of the last if COUNT < 0, in order."""
+    """The reply has, in order, up to COUNT of the first jobs, or of the last ones if COUNT < 0."""
     count = int(query.words[0])
     pairs = [job.rpartition(":") for job in row.detail.split()]
     shown = [id for id, _, _ in pairs]
@@ -225,7 +226,7 @@ def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
     yield from (f"shows {job}, which {_how(stood, job)}" for job in shown if job not in ever)
     if len(shown) > abs(count) or len(dict.fromkeys(shown)) < len(shown):
         yield f"shows {counted(len(shown), 'job')} for a count of {count}, or one of them twice"
-    # Groups take turns within a priority. From the other end the order is that of age.
+    # Groups take turns within a priority. From the other end the order is by age.
     of_all = [(_place(case, row.node, job), _group(case, job) if count > 0 else 0) for job in shown]
     last = {group: place for place, group in of_all}
     ranks = [(place[0], 0, "") for place, _ in of_all]
@@ -250,7 +251,8 @@ def _group(case: Case, job_id: str) -> int:
 
 
 def _place(case: Case, node: str, job_id: str) -> tuple[int, int, str]:
-    """By the creation stamp that the node has: repair moves it on."""
+    """Return the sort key of a job, with the creation stamp of the node's copy, which repair may
+    change."""
     job = case.job(job_id)
     made = job.moved_on.get(node) or numbers(job.first_record).get("made", 0)
     return -copy_options.priority_of(job), made, job_id
@@ -287,14 +289,15 @@ def _judge_show(case: Case, row: Row, query: Query) -> Iterator[str]:
 
 
 def _is_settled(job: Job, node: str, query: Query) -> bool:
-    """Had its ADDJOB been answered before the query, or does another node make the copies?"""
+    """Had the ADDJOB a reply before the query, or does another node create the replicas?"""
     copy = job.copies.get(node)
     is_elsewhere = copy is not None and copy.cause not in {"add", "loaded"}
     return is_elsewhere or (job.add is not None and job.add.answered < query.time)
 
 
 def _judge_terms(job: Job, values: dict[str, str], node: str) -> Iterator[str]:
-    """As in ADDJOB. A repaired copy has the rest of DELAY, an ack from a journal no body."""
+    """The options are those of the ADDJOB. A copy made by repair has the rest of DELAY, and an ack
+    from a journal has no body."""
     first = numbers(job.first_record)
     for name in ("replicate", "retry"):
         if name in first and int(values[name]) != first[name]:
@@ -310,7 +313,7 @@ def _judge_terms(job: Job, values: dict[str, str], node: str) -> Iterator[str]:
 
 
 def _judge_life(case: Case, row: Row, job: Job, query: Query, seconds: int) -> Iterator[str]:
-    """The time to live agrees with that of the copy when it came, in whole seconds."""
+    """The time to live agrees with that of the copy on its arrival, in whole seconds."""
     copy = job.copies.get(row.node)
     if copy is None or not copy.left or copy.left_since >= query.time:
         return
@@ -321,8 +324,8 @@ def _judge_life(case: Case, row: Row, job: Job, query: Query, seconds: int) -> I
 
 
 def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str]) -> Iterator[str]:
-    """The holders are the node itself, those that it was told of, and those it has sent a copy. Not
-    checked once nodes have new names: messages of a renamed node may be ignored."""
+    """The holders are the node itself, those named to it, and those to which it has sent a copy.
+    This is not checked once nodes have new names: messages of a renamed node may be ignored."""
     copy, world = job.copies.get(row.node), case.world
     if not case.has_messages or copy is None or copy.cause == "loaded":
         return
@@ -341,8 +344,8 @@ def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str])
 
 
 def _may_send_in_vain(case: Case, copy: Copy) -> bool:
-    """May the copies of a new job have gone on links that had ended, which leaves no rows? A
-    process that was stopped until then has not heard of their ends."""
+    """May the node have sent the copies of a new job on links that had ended, which writes no rows?
+    A process that was stopped until then has not detected that."""
     world, since = case.world, copy.since
     return copy.cause == "add" and world.is_stopped(copy.node, since - GRAIN, since)
 
@@ -356,13 +359,13 @@ def _judge_jscan(case: Case, row: Row, query: Query) -> Iterator[str]:
     found = _compare(
         _ever(query), _is_in(case, *wish.get("queue", [""]), *standings), query.collected
     )
-    # The rows do not tell these from other jobs that are neither queued nor over.
+    # The rows do not distinguish these jobs from others that are neither queued nor ended.
     is_part = "state" in wish and ACTIVE in standings
     yield from (each for each in found if not (is_part and each.startswith("leaves ")))
 
 
 def _wish(words: list[str]) -> dict[str, list[str]]:
-    """The options of a scan, in lower letters, with their values."""
+    """Return the options of a scan, in lower case, with their values."""
     wish: dict[str, list[str]] = {}
     rest = iter(words[1:] if words and words[0].isdigit() else words)
     for word in rest:
@@ -372,7 +375,7 @@ def _wish(words: list[str]) -> dict[str, list[str]]:
 
 
 def _judge_qscan(case: Case, row: Row, query: Query) -> Iterator[str]:
-    """Queues with jobs are in the reply. Empty queues may be."""
+    """The reply contains all queues with jobs. It may contain empty queues."""
     if not _is_last_page(case, row, query):
         return
     is_part = _wish(query.words).keys() - {"busyloop", "count"}
@@ -387,7 +390,7 @@ def _judge_qscan(case: Case, row: Row, query: Query) -> Iterator[str]:
 
 
 def _is_last_page(case: Case, row: Row, query: Query) -> bool:
-    """Does the reply end the scan? That of BUSYLOOP must name all."""
+    """Does the reply end the scan? The reply to BUSYLOOP must contain everything."""
     cursor, *page = row.detail.split()
     query.collected += page
     is_last = cursor == "0" or "busyloop" in _wish(query.words)

@@ -1,4 +1,4 @@
-"""A worker with a strict order begins what it holds in the order of its queues (W12;
+"""A worker with a strict order begins held jobs in the order of its queues (W12;
 docs/guarantees.md)."""
 
 from typing import Final
@@ -10,11 +10,11 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 ENOUGH: Final[Micros] = SECOND
-"""With less of its lease left a job may have to wait for more."""
+"""With less than this left of its lease, a job may have to wait for a renewal."""
 
 
 def before_begin(case: Case, row: Row, process: Process) -> None:
-    """W12: no job that could begin is held of a queue before this one."""
+    """W12: the worker holds no job of an earlier queue that could begin."""
     plan = process.plan
     if not plan.strict or len(plan.queues) == 1:
         return

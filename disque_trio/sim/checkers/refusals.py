@@ -1,5 +1,5 @@
-"""What a node has to refuse (S20): jobs for a queue that has MAXLEN of them, and all jobs while it
-is about to leave; and those for which there is no memory (S34)."""
+"""Refusals: a node refuses jobs for a queue that has MAXLEN jobs, and all jobs while it leaves
+(S20); and jobs for which it has no memory (S34)."""
 
 from typing import Final
 
@@ -13,7 +13,8 @@ from disque_trio.tracing.rows import Row
 
 
 def _has_long_been_leaving(case: Case, row: Row) -> bool:
-    """A stopped node has not received the order yet; one that crashes at once may have lost it."""
+    """Has the node certainly received the order to leave? A stopped node has not; one that crashes
+    at once may have lost it."""
     world, since = case.world, case.world.leaving.get(row.node)
     if since is None or case.is_live:
         return False
@@ -27,24 +28,25 @@ def _has_long_been_leaving(case: Case, row: Row) -> bool:
 
 
 SMALL: Final = 16 << 20
-"""Bytes of `maxmemory` up to which S34 is judged: it counts all bodies of the node each time."""
+"""The largest `maxmemory` in bytes for which S34 is judged: each check counts all bodies of the
+node."""
 
 
 def may_be_short_of_memory(case: Case) -> bool:
-    """May a node leave copies to others for want of memory?"""
+    """May a node leave copies to other nodes for lack of memory?"""
     is_small = 0 < case.obligations.memory <= SMALL
     return is_small or any(fault.kind == "memory" for fault in case.plan.faults)
 
 
 def was_short_of_memory(case: Case, node: str, since: Micros, until: Micros) -> bool:
-    """May the node have had no memory for a copy at any time between?"""
+    """May the node have had no memory for a copy at any time of this interval?"""
     is_small = 0 < case.obligations.memory <= SMALL
     return is_small or meets_any(case.world.squeezes.get(node, ()), since, until)
 
 
 def _judge_memory(case: Case, row: Row) -> None:
-    """S34: there is room for the new copy. What jobs weigh beside their bodies is not counted, and
-    bodies that may lie on disk are not judged."""
+    """S34: there is memory for the new copy. Only bodies count, and they are not judged if they may
+    be on disk."""
     if "spill-directory" in dict(case.plan.config) or case.is_live:
         return
     case.check("S34")
@@ -59,8 +61,8 @@ def _judge_memory(case: Case, row: Row) -> None:
 
 
 def on_pause_order(case: Case, row: Row) -> None:
-    """S19: PAUSE is refused only for want of memory, or by a node that reads its journal. A process
-    that was stopped may have refused it long ago."""
+    """S19: PAUSE is refused only for lack of memory, or by a node that loads its journal. A stopped
+    process may have refused it earlier."""
     if not row.cause or row.cause == "bcast":
         return
     case.check("S19")
@@ -73,8 +75,8 @@ def on_pause_order(case: Case, row: Row) -> None:
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """S20: a leaving node accepts no copies. Also note the length of the queue of a new job, if any
-    ADDJOB has MAXLEN."""
+    """S20: a leaving node accepts no copies. If any ADDJOB has MAXLEN, also record the queue length
+    of a new job."""
     if row.cause == "repljob" and _has_long_been_leaving(case, row):
         case.violate("S20", "a node that is about to leave takes a copy", job.id, row.node)
     if 0 < case.obligations.memory <= SMALL and row.cause in {"add", "repljob"}:
@@ -87,7 +89,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def after_add_ok(case: Case, row: Row, job: Job) -> None:
-    """S20: no job is accepted into a queue that has MAXLEN jobs already."""
+    """S20: no job is accepted into a queue that has MAXLEN jobs."""
     most = None if job.add is None else job.add.options.maxlen
     if most is None or not case.has_maxlen:
         return

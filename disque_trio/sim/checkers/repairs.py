@@ -1,4 +1,4 @@
-"""Repair (L7): copies on nodes that are gone for good are made again on others."""
+"""Repair (L7): copies on permanently lost nodes are re-created on others."""
 
 from disque_trio.sim.checkers import zones
 from disque_trio.sim.checkers.case import Case
@@ -14,8 +14,8 @@ from disque_trio.tracing.rows import Row
 
 
 def judge_before_heal(case: Case, row: Row) -> None:
-    """L7 and S30: while nodes are gone for good, and nothing else is wrong. Later an operator makes
-    the others forget them, after which their copies are replaced at once."""
+    """L7 and S30, while nodes are lost and nothing else is wrong. Later an operator makes the other
+    nodes forget them, after which their copies are replaced at once."""
     world = case.world
     if not world.removed or case.is_live or not case.obligations.repair_after:
         return
@@ -25,7 +25,7 @@ def judge_before_heal(case: Case, row: Row) -> None:
     troubles += [found for node, found in world.outages.items() if node not in world.removed]
 
     if 2 * len(fit) <= _size(case, fit):
-        return  # too few are left to agree that the others have failed
+        return  # no majority is left to decide that a node has failed
 
     def is_calm(since: Micros) -> bool:
         return not any(meets_any(found, since, row.time) for found in troubles)
@@ -63,14 +63,14 @@ def judge_before_heal(case: Case, row: Row) -> None:
 
 
 def _size(case: Case, nodes: list[str]) -> int:
-    """Of the cluster, as the one of these nodes sees it that knows most."""
+    """Return the size of the cluster, as in the largest node table of these nodes."""
     return max((len({node, *case.node_tables.get(node, ())}) for node in nodes), default=0)
 
 
 def judge_repair(case: Case, job: Job, findings: Findings) -> None:
-    """L7: copies on nodes that are gone for good are replaced as far as possible, and those that
-    SYNC did not wait for are made, but not those of ASYNC. Nobody notices a node that comes back
-    without its copy, which therefore is not asked for another."""
+    """L7: copies on permanently lost nodes are replaced as far as possible, and copies that SYNC
+    did not wait for are created, but not those of ASYNC. If a node restarts without its copy, no
+    other node detects that, so the copy is not replaced."""
     world, options = case.world, job.options
     assert world.healed is not None
     assert options is not None, job.id
@@ -81,7 +81,7 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
     if not options.retry or case.has_expired(job):
         return
     if not case.obligations.repair_after and (job.lost_on or not world.in_core(job.origin)):
-        return  # only the node that added it makes the copies that SYNC did not await
+        return  # only the node that added the job creates the copies that SYNC did not wait for
     if any(queue == job.queue for _, queue in world.queue_pauses.begun):
         return
     fit = [node for node in world.core if world.in_core(node) and node not in world.leaving]
@@ -105,7 +105,7 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
 
 
 def _noticed(case: Case, job: Job, copies: int) -> int:
-    """Of so many, without those on nodes that have come back without theirs."""
+    """Return this number of copies, less those on nodes that have restarted without them."""
     return copies - sum(node not in case.world.removed for node in job.lost_on)
 
 
@@ -115,7 +115,7 @@ def _has_room(case: Case, job: Job, node: str, since: Micros) -> bool:
 
 
 def _lacks_it_unnoticed(case: Case, job: Job, node: str) -> bool:
-    """Has it lost its copy and kept its name, so that the holders take it for one of them?"""
+    """Has the node lost its copy and kept its name, so that the other holders still list it?"""
     lost_at = job.lost_on.get(node)
     return (
         lost_at is not None
@@ -125,10 +125,10 @@ def _lacks_it_unnoticed(case: Case, job: Job, node: str) -> bool:
 
 
 def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
-    """Has the node lost the job that had added it, and had it sent some other a copy that never
-    came? Only that one knew who had confirmed: the holders that are left go by its list, in which
-    there are as many as there shall be (docs/guarantees.md, "What is not promised"), unless that
-    node is lost for good: then they ask each other."""
+    """Has the node that added the job lost it, after it sent a copy that never arrived? Only this
+    node knew which holders had confirmed. The other holders use its list, which has the required
+    number of names (docs/guarantees.md, "What is not promised"), unless that node is permanently
+    lost: then they ask each other."""
     if job.origin in job.copies or job.origin in case.world.removed:
         return False
     holders = [node for node in job.copies if node in fit]
@@ -145,7 +145,8 @@ def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
 
 
 def _names_received(job: Job, node: str) -> dict[str, object]:
-    """Who may be on the node's list: no row has one from a disk, so all of whom it ever heard."""
+    """Return the possible names on the node's list. No row has a list from a disk, so for a loaded
+    copy these are all names that it ever received."""
     listed = job.listed.get(node, {})
     if job.copies[node].cause != "loaded":
         return {**listed}
@@ -153,8 +154,8 @@ def _names_received(job: Job, node: str) -> dict[str, object]:
 
 
 def _seem_enough(case: Case, job: Job, fit: list[str], due: int) -> bool:
-    """Does every holder in the core know of enough others that it takes to live? A node outside of
-    the core that has its copy counts with them while most nodes reach it."""
+    """Does every holder in the core have enough others listed as alive? A node outside the core
+    with a copy counts among them while most nodes reach it."""
     holders = [node for node in job.copies if node in fit]
     return bool(holders) and all(
         1 + sum(not _is_failing(case, node, peer) for peer in _known_to(job, node)) >= due
@@ -163,11 +164,11 @@ def _seem_enough(case: Case, job: Job, fit: list[str], due: int) -> bool:
 
 
 def _known_to(job: Job, node: str) -> list[str]:
-    """The others that have a copy and are on the node's list. No row has a list from a disk."""
+    """Return the other holders on the node's list. No row has a list from a disk."""
     listed = job.copies if job.copies[node].cause == "loaded" else job.listed.get(node, ())
     return [peer for peer in job.copies if peer in listed and peer != node]
 
 
 def _is_failing(case: Case, node: str, peer: str) -> bool:
-    """Has the node, when it last told its table, taken the other to have failed?"""
+    """Did the node, when it last reported its table, have the other one as failed?"""
     return bool({"fail", "noaddr"}.intersection(case.node_tables.get(node, {}).get(peer, ["fail"])))

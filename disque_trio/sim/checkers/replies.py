@@ -37,7 +37,7 @@ VERBS: Final[tuple[str, ...]] = tuple(dict.fromkeys(_VERBS_OF_ROWS.values()))
 
 
 def on_invoke(case: Case, row: Row, job: Job) -> None:
-    """A client sends a node a command about a job."""
+    """A client sends a command about a job to a node."""
     verb = row.kind.partition(".")[0]
     key = (row.client, row.ref)
     request = case.requests.get(key)
@@ -51,12 +51,12 @@ def on_invoke(case: Case, row: Row, job: Job) -> None:
 
 
 def on_end(case: Case, row: Row, job: Job) -> None:
-    """S19: the reply, or that there is none."""
+    """S19: judge the reply, if there is one."""
     verb, _, how = row.kind.partition(".")
     key = (row.client, row.ref)
     case.requests.pop(key, None)
     if how == "unknown":
-        # The node may still execute it, so that a later request finds it done.
+        # The node may still execute it, so a later request may find it done.
         return
     request = job.requests.get((row.node, verb), {}).pop(key, None)
     if request is None or how != "ok" or not case.has_node_rows or case.is_live:
@@ -73,7 +73,7 @@ def on_end(case: Case, row: Row, job: Job) -> None:
 
 
 def _was_passed_on(case: Case, row: Row, job: Job, request: Request) -> bool:
-    """Has the node, which does not hold the job, announced the ack to another node? It must, if it
+    """Has the node, which does not hold the job, announced the ack to another node? It must if it
     had a link to any."""
     if not case.has_messages or not case.obligations.is_stream or not request.is_alone:
         return True
@@ -99,7 +99,7 @@ def on_working_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def note(_case: Case, row: Row, job: Job) -> None:
-    """The state of the job in a node changes, maybe by the command of a client."""
+    """The state of the job at a node changes, maybe by the command of a client."""
     verb = _VERBS_OF_ROWS.get((row.kind, row.cause))
     if verb is not None:
         job.done[row.node, verb] = row.time
@@ -108,7 +108,7 @@ def note(_case: Case, row: Row, job: Job) -> None:
 
 
 def on_deliver(case: Case, row: Row, job: Job) -> None:
-    """S19: one job of the reply to a GETJOB, if the trace names that GETJOB."""
+    """S19: judge one job of the reply to a GETJOB, if the trace has the number of that GETJOB."""
     asked = case.asked_for.get(row.client)
     if asked is None or not row.ref:
         return
@@ -133,12 +133,13 @@ def on_deliver(case: Case, row: Row, job: Job) -> None:
 
 
 def _has_steps(case: Case, queues: tuple[str, ...], count: int) -> bool:
-    """Are there others served meanwhile? Queues that are filled then are looked at again."""
+    """Does the node serve other clients between the steps of this GETJOB? It then reads queues
+    again that were filled meanwhile."""
     return max(count, len(queues)) > dict(case.plan.knobs).get("ids_at_once", Knobs().ids_at_once)
 
 
 def _is_in_rounds(places: list[int]) -> bool:
-    """Does each round, from left to right, contain only queues of the round before?"""
+    """Does each round, from left to right, contain only queues of the previous round?"""
     rounds: list[list[int]] = [[]]
     for place in places:
         if rounds[-1] and place <= rounds[-1][-1]:

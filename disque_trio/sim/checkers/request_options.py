@@ -1,7 +1,7 @@
-"""Options of requests are carried out (S19): NACK and RELEASE with DELAY or DEAD, COUNT of REDRIVE
-and ENQUEUE QUEUE, PURGE with BCAST, counters of GETJOB.
+"""Options of requests are carried out (S19): DELAY or DEAD of NACK and RELEASE, COUNT of REDRIVE
+and ENQUEUE QUEUE, BCAST of PURGE, counters of GETJOB.
 
-The rows of requests name these options (`tracing.client_rows`).
+The rows of requests contain these options (`tracing.client_rows`).
 """
 
 from typing import Final
@@ -15,25 +15,25 @@ from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 _WAYS: Final = {"dead": ("dead",), "delay": ("postpone", "dead")}
-"""By option: the kinds of rows of which one must follow. The last try of a job ends in its death,
-also with DELAY."""
+"""By option: one row of these kinds must follow. The last try of a job ends in its death, also with
+DELAY."""
 _MANY: Final = (NEVER, "")
 """A request that names several jobs has one reply for all."""
 
 
 def on_invoke(case: Case, row: Row, _job: Job) -> None:
-    """A job is given back."""
+    """A client returns a job."""
     key = row.client, row.ref
     case.asked[key] = _MANY if key in case.asked else (row.time, row.cause)
 
 
 def note(_case: Case, row: Row, job: Job) -> None:
-    """A job waits, or is dead."""
+    """The node delays the job, or the job is dead there."""
     job.done[row.node, row.kind] = row.time
 
 
 def on_end(case: Case, row: Row, job: Job) -> None:
-    """S19: a job that was given back with DELAY waits, and one with DEAD is dead."""
+    """S19: a job returned with DELAY is delayed, and one returned with DEAD is dead."""
     since, option = case.asked.pop((row.client, row.ref), _MANY)
     wanted = _WAYS.get(option)
     if wanted is None or row.detail != "1" or case.is_live or not case.has_node_rows:
@@ -45,12 +45,12 @@ def on_end(case: Case, row: Row, job: Job) -> None:
 
 
 def on_order(case: Case, row: Row) -> None:
-    """PURGE, REDRIVE or ENQUEUE QUEUE."""
+    """A client sends PURGE, REDRIVE or ENQUEUE QUEUE."""
     case.asked[row.client, row.ref] = (row.time, row.cause or row.detail)
 
 
 def on_order_end(case: Case, row: Row) -> None:
-    """S19: no more jobs than COUNT, and a PURGE with BCAST is passed on."""
+    """S19: at most COUNT jobs are affected, and a PURGE with BCAST is forwarded."""
     since, option = case.asked.pop((row.client, row.ref), _MANY)
     name, _, count = option.partition("=")
     if not row.kind.endswith(".ok"):
@@ -66,7 +66,7 @@ def _is_unannounced(case: Case, row: Row, since: Micros) -> bool:
     node = row.node
     needed = BURIES if row.kind == "purge-dead.ok" else PURGES
     if needed == BURIES and case.obligations.has_original_file:
-        return False  # no node keeps dead jobs of others, and can be told to purge them
+        return False  # no node keeps dead jobs of other nodes, so none forwards the PURGE
     return (
         case.has_messages
         and not needed & ~case.obligations.capabilities
@@ -77,12 +77,12 @@ def _is_unannounced(case: Case, row: Row, since: Micros) -> bool:
 
 
 def on_purge_sent(case: Case, row: Row) -> None:
-    """A node passes a PURGE on."""
+    """A node forwards a PURGE."""
     case.purged_from[row.node] = row.time
 
 
 def on_deliver(case: Case, row: Row) -> None:
-    """S19: a consumer that asks for counters gets them."""
+    """S19: a consumer that requests counters receives them."""
     if row.client in case.asked_for and row.ref and "nacks=" not in row.detail:
         _report(case, row, f"{row.client} has asked for counters, and got none")
 

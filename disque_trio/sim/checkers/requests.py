@@ -1,4 +1,4 @@
-"""Requests about queues, and queries, of which the judge waits for the replies."""
+"""Requests about queues, and queries, whose replies the judge awaits."""
 
 import attrs
 
@@ -8,18 +8,18 @@ from disque_trio.sim.scenarios.plan import Micros
 
 @attrs.define(eq=False)
 class Query:
-    """What a client has asked a node, or the pages of a scan, until the last reply (S22)."""
+    """A client's query, or the pages of a scan, until the last reply (S22)."""
 
     time: Micros
     before: dict[str, str]
-    """By job that the node had: how it stood when the query was made."""
+    """By job of the node: its state at the query."""
     words: list[str] = attrs.Factory(list)
     changes: list[tuple[str, str]] = attrs.Factory(list)
-    """Since then, in order: a job, and how it stands now."""
+    """The changes since then, in order: a job and its new state."""
     collected: list[str] = attrs.Factory(list)
-    """By the pages so far."""
+    """The items of the pages so far."""
     listed: dict[str, None] = attrs.Factory(dict)
-    """Who has copies of the job that it is about, as far as the node had been told."""
+    """The holders of the job in question that the node had listed."""
 
 
 @attrs.define(eq=False)
@@ -28,4 +28,4 @@ class Purge:
 
     time: Micros
     answered_at: Micros = FOREVER
-    """When it was answered."""
+    """When the node replied."""

@@ -1,8 +1,8 @@
-"""Results (S36): what ACKJOB RESULT has given is what WAITJOB and SHOW tell, until KEEP is over.
+"""Results (S36): WAITJOB and SHOW return the result of the ACKJOB RESULT until KEEP is over.
 
-A node keeps a result from when it has answered the ACKJOB with 1, or has confirmed RESULT to the
-node that sent it. After a kill it is in the journal, after a loss of power with `appendfsync
-always`. Of a result rows have the CRC-32.
+A node keeps a result from the time when it has answered the ACKJOB with 1, or has confirmed RESULT
+to the node that sent it. After a kill the result is in the journal; after a power failure, with
+`appendfsync always`. Rows contain the CRC-32 of a result.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ _SLACK: Final = SECOND
 
 
 def on_ack_invoke(case: Case, row: Row, job: Job) -> None:
-    """An ACKJOB is sent, maybe with RESULT."""
+    """A client sends an ACKJOB, maybe with RESULT."""
     values = fields(row.detail)
     if "result" not in values:
         return
@@ -32,7 +32,7 @@ def on_ack_invoke(case: Case, row: Row, job: Job) -> None:
 
 
 def on_ack_ok(case: Case, row: Row, job: Job) -> None:
-    """Its node has acknowledged the job with it, if it counts."""
+    """The node of the ACKJOB has acknowledged the job with the result, if the reply counts it."""
     sent = case.sent_results.pop((row.client, row.ref, job.id), None)
     if sent is None:
         return
@@ -44,13 +44,13 @@ def on_ack_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def on_ack_unknown(case: Case, row: Row, job: Job) -> None:
-    """Whether it was acknowledged is unknown."""
+    """It is unknown whether the job was acknowledged."""
     if case.sent_results.pop((row.client, row.ref, job.id), None) is not None:
         case.result_ends[row.node, job.id] = None
 
 
 def on_refused(case: Case, row: Row, job: Job) -> None:
-    """S36: a result is refused for want of memory, or of a disk, only."""
+    """S36: a node refuses a result only for lack of memory or of a disk."""
     sent = case.sent_results.pop((row.client, row.ref, job.id), None)
     if sent is not None and row.cause == "ERR":
         case.violate("S36", f"a result is refused: {row.detail}", job.id, row.node)
@@ -62,12 +62,12 @@ def _keep(case: Case, row: Row, job_id: str, until: Micros) -> None:
     if known is None:
         found[job_id] = KeptResult(row.time, until)
     else:
-        # Of two results the earlier one holds, and its time.
+        # The earlier of two results counts, with its time.
         known.until = min(known.until, until)
 
 
 def _end_by(case: Case, node: str, job_id: str, until: Micros) -> None:
-    """It may be kept until then at most; None if that is not known."""
+    """Record the latest end of the result; None if unknown."""
     if (node, job_id) not in case.result_ends:
         case.result_ends[node, job_id] = until
     else:
@@ -76,7 +76,7 @@ def _end_by(case: Case, node: str, job_id: str, until: Micros) -> None:
 
 
 def after_received(case: Case, row: Row) -> None:
-    """RESULT has come."""
+    """RESULT has arrived."""
     job = case.jobs.get(row.job) or case.job(row.job)
     left = number(row.detail, "left") * MILLI
     _end_by(case, row.node, row.job, row.time + case.obligations.longest(left))
@@ -88,7 +88,7 @@ def after_received(case: Case, row: Row) -> None:
 
 
 def after_confirmed(case: Case, row: Row) -> None:
-    """GOTACK: the sender of RESULT may rely on it."""
+    """GOTACK: the sender of RESULT may rely on the result."""
     until = case.unconfirmed_results.pop((row.node, row.job), None)
     if until is not None:
         case.mark("result.told")
@@ -96,11 +96,11 @@ def after_confirmed(case: Case, row: Row) -> None:
 
 
 def on_crash(case: Case, row: Row) -> None:
-    """What need not be in the journal may be lost."""
+    """A result that need not be in the journal may be lost."""
     for node, job_id in [each for each in case.unconfirmed_results if each[0] == row.node]:
         del case.unconfirmed_results[node, job_id]
     for node, job_id in [each for each in case.result_ends if each[0] == row.node]:
-        # A restart counts by its wall clock.
+        # A restarted node counts by its wall clock.
         case.result_ends[node, job_id] = None
     rules = case.obligations
     is_written = rules.has_disk and not rules.has_original_file
@@ -116,24 +116,24 @@ def on_crash(case: Case, row: Row) -> None:
 
 
 def on_wipe(case: Case, row: Row) -> None:
-    """The node has lost its disk, or is gone."""
+    """The node has lost its disk, or was removed."""
     case.kept_results.pop(row.node, None)
 
 
 def on_delete(case: Case, row: Row, job: Job) -> None:
-    """DELJOB is sent: the node may keep nothing of the job from now on. An acknowledgement that it
-    has answered before may be known later only."""
+    """A client sends DELJOB: the node need not keep anything of the job from now on. An
+    acknowledgement that it has answered before may be recorded later."""
     case.deleted_results.add((row.node, job.id))
 
 
 def on_wait_invoke(case: Case, row: Row, job: Job) -> None:
-    """WAITJOB is sent, maybe WITHRESULT."""
+    """A client sends WAITJOB, maybe WITHRESULT."""
     if "withresult" in row.detail:
         case.looking[row.client, row.ref, job.id] = row.time
 
 
 def on_wait_ok(case: Case, row: Row, job: Job) -> None:
-    """It is answered."""
+    """The node replies to WAITJOB."""
     asked = case.looking.pop((row.client, row.ref, job.id), None)
     values = fields(row.detail)
     if asked is not None and "b'acked'" in values:
@@ -141,14 +141,14 @@ def on_wait_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def on_wait_refused(case: Case, row: Row, job: Job) -> None:
-    """It is refused: the node knows no such job."""
+    """The node refuses WAITJOB: it has no such job."""
     asked = case.looking.pop((row.client, row.ref, job.id), None)
     if asked is not None and row.cause == "NOJOB":
         judge(case, row, job, asked, "")
 
 
 def judge(case: Case, row: Row, job: Job, asked: Micros, result: str) -> None:
-    """S36: a node that was `asked` then has told this result, or none."""
+    """S36: judge a reply with this result, or with none. `asked` is the time of the request."""
     if not case.has_node_rows or case.is_live:
         return
     case.check("S36")

@@ -1,9 +1,10 @@
-"""L10: a returning holder is told at once of the acknowledgements and deaths that it missed.
+"""L10: a returning holder receives at once the acknowledgements and deaths that it missed.
 
-The time counts from the first PONG that a node receives from the holder after the heal: then the
-link is up, and the node knows that the holder is back. If a rule has dropped the message on a link
-that stays up, the sender cannot know (TCP loses no single messages): that is not judged. A node
-that heard it from another one need tell nothing either, if its link to the holder stayed up.
+The bound counts from the first PONG that a node receives from the holder after the heal: then the
+link is up, and the node has detected that the holder is back. If a rule has dropped the message on
+a link that stays up, the sender cannot detect that (TCP loses no single messages), so it is not
+judged. Nor is a node that received the message from another one while its own link to the holder
+stayed up.
 """
 
 from disque_trio.sim.checkers.case import Case, Missed
@@ -17,13 +18,13 @@ from disque_trio.tracing.rows import Row
 
 
 def on_pong(case: Case, row: Row) -> None:
-    """A PONG arrives. If it is the first since the heal, note what its sender has missed."""
+    """A PONG arrives. If it is the first since the heal, record what its sender has missed."""
     _judge(case)
     pair = (row.node, row.peer)
     if pair in case.answered or not case.obligations.is_stream:
         return
     if ("half-open", pair) in case.world.blocked:
-        # It answers what was sent before its end of the connection was closed.
+        # The PONG answers a PING from before the sender's end of the connection was closed.
         return
     case.answered[pair] = None
     for job in case.jobs.values():
@@ -40,7 +41,7 @@ def on_pong(case: Case, row: Row) -> None:
 
 
 def _has_another_announced(case: Case, job: Job, mine: Copy, row: Row) -> bool:
-    """Did the knower hear it from another node, with its own link to the holder staying up?"""
+    """Did the knower learn of it from another node, while its own link to the holder stayed up?"""
     if mine.is_acked:
         known_since, was_announced = mine.acked_at, mine.acked_by == "setack"
     else:
@@ -53,8 +54,8 @@ def _has_another_announced(case: Case, job: Job, mine: Copy, row: Row) -> bool:
 
 
 def _were_apart(case: Case, one: str, other: str, since: Micros, until: Micros) -> bool:
-    """Was there trouble that ends a link, or for which one node suspects the other? Slow messages
-    are none: they may be those of another link."""
+    """Was there a fault that ends a link, or for which one node suspects the other? Slow messages
+    do not count: they may be those of another link."""
     world = case.world
     least = min(STALL, case.obligations.node_timeout)
     troubles = [*world.link_troubles.get((min(one, other), max(one, other)), ())]
@@ -67,19 +68,19 @@ def _were_apart(case: Case, one: str, other: str, since: Micros, until: Micros) 
 
 
 def _knows_more(mine: Copy, theirs: Copy) -> bool:
-    """Of the end of the job, or of its death."""
+    """Does my node know the end of the job, or a later death, and theirs does not?"""
     return mine.is_acked or (mine.state[1] and mine.state > theirs.state)
 
 
 def _was_there(case: Case, copy: Copy) -> bool:
-    """Had the holder its copy before the heal, so that it has missed something?"""
+    """Did the holder have its copy before the heal, so that it has missed something?"""
     healed = case.world.healed
     return copy.cause == "loaded" or (healed is not None and copy.since <= healed)
 
 
 def _came_too_early(job: Job, mine: Copy, theirs: Copy) -> bool:
-    """Did word of the death come before the copy, which was slow? Then the holder has not missed
-    it, and hears of it at the latest when it would queue the job."""
+    """Did the message about the death arrive before the copy, which was slow? Then the holder has
+    not missed it, and learns of it at the latest when it would queue the job."""
     if mine.is_acked or theirs.cause == "loaded":
         return False
     return any(
@@ -89,7 +90,7 @@ def _came_too_early(job: Job, mine: Copy, theirs: Copy) -> bool:
 
 
 def _was_swallowed(case: Case, job: Job, knower: str, holder: str) -> bool:
-    """Did the last word of the ack vanish on a link that neither end has any reason to renew?"""
+    """Was the last announcement lost on a link that neither end has any reason to renew?"""
     is_acked = job.copies[knower].is_acked
     announcement = job.announcement(knower, holder, ACK if is_acked else STATE)
     begin = max(case.world.started_at(knower), case.world.started_at(holder))
@@ -97,12 +98,12 @@ def _was_swallowed(case: Case, job: Job, knower: str, holder: str) -> bool:
 
 
 def finish(case: Case) -> None:
-    """The run is over."""
+    """Judge what is due at the end of the run."""
     _judge(case)
 
 
 def bound(case: Case) -> Micros:
-    """How long word of an ack may take: a second, and the way there."""
+    """Return how long an announcement may take: a second, and the latency."""
     return case.obligations.longest(SECOND) + 4 * case.obligations.latency
 
 
@@ -134,7 +135,7 @@ def _judge_one(case: Case, missed: Missed, allowed: Micros) -> None:
 
 
 def _was_hindered(case: Case, missed: Missed) -> bool:
-    """Was one of the two, or the link between them, hindered?"""
+    """Was there a fault of one of the two nodes, or of the link between them?"""
     world = case.world
     pair = (missed.knower, missed.holder)
     if world.is_lagging(*pair, missed.since, case.now):
@@ -151,6 +152,6 @@ def _was_hindered(case: Case, missed: Missed) -> bool:
         return True
     knower = job.copies[missed.knower]
     if not knower.is_acked and not knower.state[1]:
-        # It was redriven.
+        # The job was redriven.
         return True
     return job.announcement(*pair, ACK if knower.is_acked else STATE).lost >= missed.since

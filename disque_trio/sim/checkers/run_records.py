@@ -1,4 +1,4 @@
-"""Records of workers that run the worker library's engine (see `runs`)."""
+"""Records of workers that run the engine of the worker library (see `runs`)."""
 
 import attrs
 
@@ -11,32 +11,33 @@ class Delivery:
     """A job that a worker has in hand."""
 
     base: Micros
-    """When its lease began at the latest, as far as the worker can know."""
+    """The latest time at which its lease began, as far as the worker can know."""
     asked_at: Micros
-    """When the worker last asked for more time."""
+    """When the worker last asked for a renewal."""
     came_at: Micros
     """When it was delivered."""
     is_held: bool = True
-    """Delivered, and neither begun nor dropped since."""
+    """It was delivered, and has neither begun nor been dropped."""
     is_lost: bool = False
-    """No more time is asked for: a node has refused it, or the lease is over."""
+    """The worker does not renew it any more: a node refused that, or the lease has expired."""
     outcome: str = ""
-    """How its last run has ended."""
+    """The outcome of its last run."""
     additional: int = 0
-    """Additional deliveries, as the worker knows them: with any, it is a suspect (`trials`)."""
+    """Additional deliveries in the worker's record: if there are any, it is a suspect
+    (`trials`)."""
     is_once: bool = False
-    """RETRY 0."""
+    """Its RETRY is 0."""
     began_at: Micros = NEVER
     """When its last run began."""
     trial_until: Micros = NEVER
-    """Until when it has to be alone."""
+    """It must run alone until this time."""
     is_leaving: bool = False
-    """It is given back, and no node has confirmed that."""
+    """The worker has returned it, and no node has confirmed that."""
     ended_at: Micros = NEVER
     wait_until: Micros = NEVER
-    """When its last run has ended as a failure; and until when it is to wait (W13)."""
+    """The end of the delay after its last failed run. `ended_at`: when that run ended (W13)."""
     is_untold: bool = False
-    """It was given back, and no node has answered (W14)."""
+    """The worker has returned it, and no node has replied (W14)."""
     asks: dict[int, Micros] = attrs.Factory(dict)
     """By number: when a WORKING without a reply was invoked."""
 
@@ -51,14 +52,15 @@ class Process:
     stop_at: Micros = FOREVER
     """When it was ordered to stop."""
     stalled_at: Micros = NEVER
-    """When it was last stopped, or has continued."""
+    """When it was last stalled or resumed."""
     is_stalled: bool = False
     free_since: Micros = NEVER
-    """Since when it runs fewer jobs than it may; FOREVER while it does not."""
+    """Since when it runs fewer jobs than it may; FOREVER if it does not."""
     trial_over_at: Micros = NEVER
-    """When it last kept a suspect apart."""
+    """When it last ran a suspect alone."""
     moved: dict[str, int] = attrs.Factory(dict)
-    """By queue: jobs that it added there and has not acknowledged yet where they were (W1)."""
+    """By queue: the number of jobs that it has added there and not yet acknowledged at their origin
+    (W1)."""
     deliveries: dict[str, Delivery] = attrs.Factory(dict)
     runs: dict[str, bool] = attrs.Factory(dict)
-    """By job that runs: has its handler been cancelled?"""
+    """By running job: has its handler been cancelled?"""

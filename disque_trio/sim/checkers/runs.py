@@ -1,9 +1,9 @@
-"""What workers that run the worker library's engine do with their jobs (W1 to W12;
+"""What workers that run the engine of the worker library do with their jobs (W1 to W12;
 docs/guarantees.md).
 
 The engine counts a lease from the serve, or from its own WORKING, by its own clock. So these checks
-need only the rows of clients, and hold whatever happens to nodes and links, if nothing else is
-said. Of jobs with RETRY 0 there is no lease.
+need only the rows of clients, and hold under all faults of nodes and links unless stated otherwise.
+Jobs with RETRY 0 have no lease.
 """
 
 from typing import Final
@@ -20,15 +20,15 @@ from disque_trio.tracing.rows import Row
 from disque_trio.worker.engine.connecting import LONGEST_REST
 
 MARGIN: Final[Micros] = 300 * MILLI
-"""With less of its RETRY left no job begins."""
+"""No job begins with less than this left of its RETRY."""
 PROMPT: Final[Micros] = SECOND
-"""How late a worker may be while nothing is wrong."""
+"""How late a worker may be if nothing is wrong."""
 _GONE: Final = ("released", "lease_over", "lost", "acked", "dead", "refused", "unknown", "shutdown")
-"""Reasons of a drop after which the job is not in hand any more."""
+"""Causes of a drop after which the worker no longer has the job in hand."""
 
 
 def _process_of(case: Case, row: Row) -> Process | None:
-    """The worker, if it runs an engine."""
+    """Return the worker, if it runs an engine."""
     return case.processes.get(row.client)
 
 
@@ -40,7 +40,7 @@ def _retry(case: Case, job: Job) -> Micros:
 
 
 def on_start(case: Case, row: Row) -> None:
-    """A process begins."""
+    """A process starts."""
     process = _process_of(case, row)
     if process is not None:
         process.started_at = process.free_since = row.time
@@ -49,7 +49,7 @@ def on_start(case: Case, row: Row) -> None:
 
 
 def on_stop(case: Case, row: Row) -> None:
-    """The order to stop."""
+    """A process is ordered to stop."""
     process = _process_of(case, row)
     if process is not None:
         case.mark("worker.stopped")
@@ -57,7 +57,7 @@ def on_stop(case: Case, row: Row) -> None:
 
 
 def on_stall(case: Case, row: Row) -> None:
-    """The process is stopped, or continues."""
+    """A process is stalled or resumes."""
     process = _process_of(case, row)
     if process is not None:
         case.mark("worker.stalled")
@@ -65,7 +65,7 @@ def on_stall(case: Case, row: Row) -> None:
 
 
 def on_stopped(case: Case, row: Row) -> None:
-    """W8: it has stopped in time. W10: nothing that it held is without a word."""
+    """W8: a worker stops in time. W10: it has reported an outcome for every job that it held."""
     process = _process_of(case, row)
     if process is None:
         return
@@ -82,7 +82,7 @@ def on_stopped(case: Case, row: Row) -> None:
 
 
 def on_kill(case: Case, row: Row) -> None:
-    """A process is killed: its jobs come to others (W6)."""
+    """A process is killed: its jobs are delivered to other workers (W6)."""
     process = _process_of(case, row)
     if process is None:
         return
@@ -90,9 +90,9 @@ def on_kill(case: Case, row: Row) -> None:
     for job_id, delivery in process.deliveries.items() if not case.plan.faults else ():
         job = case.job(job_id)
         if not (delivery.is_held or job_id in process.runs):
-            continue  # it has told the outcome
+            continue  # a node may have its outcome
         if job.lease is not None and job.lease.client != row.client:
-            continue  # another worker has it since
+            continue  # another worker has received it since
         retry = _retry(case, job)
         if retry and job.ended is None:
             bound = case.obligations.longest(retry + DESYNC) + PROMPT
@@ -106,15 +106,15 @@ def _end(process: Process) -> None:
     process.runs.clear()
 
 
-# Jobs that come.
+# Deliveries.
 
 
 def on_deliver(case: Case, row: Row, serve: Lease) -> None:
-    """W5: it has no more jobs in hand than it may run and hold."""
+    """W5: a worker has no more jobs in hand than it may run and hold."""
     process = _process_of(case, row)
     if process is None:
         return
-    # The worker cannot know how long a reply has waited for a faulty disk.
+    # The worker cannot detect how long a reply waited for a faulty disk.
     base = row.time if case.world.was_disk_faulty(row.node, row.time) else serve.time
     known = process.deliveries.get(row.job)
     if known is not None and (known.is_held or row.job in process.runs):
@@ -132,14 +132,14 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
 
 
 def on_drop(case: Case, row: Row, _job: Job) -> None:
-    """A delivery ends without a run, or an outcome without a node that knows it."""
+    """A delivery ends without a run, or no node has recorded the outcome of a run."""
     process = _process_of(case, row)
     delivery = None if process is None else process.deliveries.get(row.job)
     if process is None or delivery is None:
         return
     if row.cause == "twice":
         case.mark("worker.twice")
-        if delivery.outcome:  # it has ended, and no node has confirmed that yet
+        if delivery.outcome:  # the run has ended, and no node has confirmed that yet
             delivery.is_held = False
     elif row.cause == "done_before":
         case.mark("worker.done_before")
@@ -156,7 +156,7 @@ def on_drop(case: Case, row: Row, _job: Job) -> None:
 
 
 def on_begin(case: Case, row: Row, job: Job) -> None:
-    """W3: enough of the lease is left. W9: nobody else runs it."""
+    """W3: enough of the lease is left. W9: no other worker runs the job."""
     process = _process_of(case, row)
     if process is None:
         return
@@ -181,7 +181,7 @@ def on_begin(case: Case, row: Row, job: Job) -> None:
 
 
 def _judge_wait(case: Case, row: Row, job: Job, plan: Consumer, delivery: Delivery) -> None:
-    """W5: a worker that holds jobs by time holds none for long."""
+    """W5: a worker with a `prefetch_window` holds no job for long."""
     waited, retry = row.time - delivery.came_at, _retry(case, job)
     if not (plan.prefetch_window and delivery.is_held and retry) or case.plan.faults:
         return
@@ -205,7 +205,7 @@ def _judge_overlap(case: Case, row: Row, process: Process) -> None:
 
 
 def on_cancel(case: Case, row: Row, job: Job) -> None:
-    """A handler is to end."""
+    """A handler is cancelled."""
     process = _process_of(case, row)
     if process is None or row.job not in process.runs:
         return
@@ -218,7 +218,7 @@ def on_cancel(case: Case, row: Row, job: Job) -> None:
 
 
 def on_end(case: Case, row: Row, job: Job) -> None:
-    """A handler has ended."""
+    """A handler ends."""
     process = _process_of(case, row)
     if process is None or process.runs.pop(row.job, None) is None:
         return
@@ -233,7 +233,7 @@ def on_end(case: Case, row: Row, job: Job) -> None:
 
 
 def on_working(case: Case, row: Row, job: Job) -> None:
-    """W4: it asks for more time in time."""
+    """W4: a worker asks for a renewal in time."""
     process = _process_of(case, row)
     delivery = None if process is None else process.deliveries.get(row.job)
     if process is not None and delivery is not None:
@@ -243,7 +243,7 @@ def on_working(case: Case, row: Row, job: Job) -> None:
 
 
 def on_working_end(case: Case, row: Row, _job: Job) -> None:
-    """What comes of it."""
+    """A worker learns the outcome of a renewal."""
     process = _process_of(case, row)
     delivery = None if process is None else process.deliveries.get(row.job)
     if delivery is None:
@@ -252,12 +252,12 @@ def on_working_end(case: Case, row: Row, _job: Job) -> None:
     if row.kind == "working.ok" and since is not None and not delivery.is_lost:
         delivery.base = max(delivery.base, since)
     elif row.kind == "working.refused" and since and row.cause not in {"NOJOB", "MISCONF"}:
-        delivery.is_lost = True  # without `since`, it had asked for a delivery before this one
+        delivery.is_lost = True  # without `since`, the WORKING was for an earlier delivery
 
 
 def _judge_keeping(case: Case, row: Row, process: Process, job: Job) -> None:
-    """W4: while it has the job it asks for more time after half of RETRY at the latest, whatever it
-    is doing, if it can reach all nodes."""
+    """W4: while a worker has a job, it asks for a renewal after half of RETRY at the latest,
+    whatever else it does, if it can reach all nodes."""
     delivery = process.deliveries[row.job]
     retry = _retry(case, job)
     since = max(delivery.base, delivery.asked_at)
@@ -283,14 +283,14 @@ def _was_node_hindered(case: Case, since: Micros) -> bool:
 
 
 def on_added(case: Case, row: Row, _job: Job) -> None:
-    """A worker has added a job, maybe a dead one that its node does not keep."""
+    """A worker has added a job, maybe a copy of a dead one that its node does not keep."""
     if (process := _process_of(case, row)) is not None:
         process.moved[row.queue] = process.moved.get(row.queue, 0) + 1
 
 
 def on_ack(case: Case, row: Row, job: Job) -> None:
-    """W1: what is acknowledged is done, or dead and moved to a queue of dead jobs. A job of one
-    delivery is acknowledged in any case."""
+    """W1: an acknowledged job is done, or dead and moved to a queue of dead jobs. A job with RETRY
+    0 is acknowledged after any outcome."""
     process = _process_of(case, row)
     if process is None:
         return
@@ -305,7 +305,7 @@ def on_ack(case: Case, row: Row, job: Job) -> None:
 
 
 def on_give_back(case: Case, row: Row, job: Job) -> None:
-    """W2: a job is given back only while the lease lasts: NACK, RELEASE, ENQUEUE."""
+    """W2: NACK, RELEASE and ENQUEUE are sent only while the lease lasts."""
     process = _process_of(case, row)
     delivery = None if process is None else process.deliveries.get(row.job)
     retry = _retry(case, job)
@@ -319,7 +319,7 @@ def on_give_back(case: Case, row: Row, job: Job) -> None:
 
 
 def on_given_back(case: Case, row: Row, _job: Job) -> None:
-    """A node has answered what gives it back, or never will."""
+    """A node has replied to a NACK, RELEASE or ENQUEUE, or its outcome is unknown."""
     process = _process_of(case, row)
     delivery = None if process is None else process.deliveries.get(row.job)
     if delivery is not None:
@@ -330,7 +330,7 @@ def on_given_back(case: Case, row: Row, _job: Job) -> None:
 
 
 def on_queue(case: Case, row: Row, job: Job) -> None:
-    """A job is queued: a worker that could run it has to begin soon (W7)."""
+    """A job is queued: a worker that could run it must begin it soon (W7)."""
     if case.processes:
         _judge_orphan(case, job)
         judge_silence(case)
@@ -338,12 +338,12 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_leave(case: Case, _row: Row, job: Job) -> None:
-    """It has ended, or is dead."""
+    """A job has ended, or is dead."""
     case.orphans.pop(job.id, None)
 
 
 def _judge_orphan(case: Case, job: Job) -> None:
-    """W6: the jobs of a worker that was killed are queued again when their leases end."""
+    """W6: the jobs of a killed worker are queued again when their leases end."""
     until = case.orphans.pop(job.id, None)
     if until is not None and job.ended is None:
         case.check("W6")
@@ -353,7 +353,7 @@ def _judge_orphan(case: Case, job: Job) -> None:
 
 
 def judge_silence(case: Case) -> None:
-    """W7: while nothing is wrong, no queued job waits where a worker has a free slot."""
+    """W7: in calm, no queued job waits while a worker has a free slot."""
     obligations = case.obligations
     bound = 2 * PROMPT + 4 * obligations.latency
     while case.unbegun and case.unbegun[0][0] + bound <= case.now:
@@ -372,7 +372,7 @@ def judge_silence(case: Case) -> None:
 
 
 def _is_quiet(case: Case, since: Micros) -> bool:
-    """Is nothing wrong, nor was for as long as a worker may leave a node alone?"""
+    """Is the cluster in calm, and was it for the longest time for which a worker avoids a node?"""
     has_pauses = any(fault.kind == "pause-queue" for fault in case.plan.faults)
     return (
         not has_pauses
@@ -394,7 +394,7 @@ def _is_free(process: Process, queue: str, since: Micros) -> bool:
 
 
 def finish(case: Case) -> None:
-    """The run is over: W6 and W10 for what has come to no end."""
+    """At the end of the run: W6 for jobs not requeued, and W10 for jobs still held."""
     for job_id in list(case.orphans):
         _judge_orphan(case, case.job(job_id))
     for name, process in case.processes.items():

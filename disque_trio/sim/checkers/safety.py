@@ -1,6 +1,6 @@
 """Safety: what must hold at every instant, except custody (S2; docs/guarantees.md, "Safety").
 
-Each function checks one kind of row. Those named `before_…` run before `history` has applied the
+Each function checks one kind of row. Functions named `before_…` run before `history` applies the
 row to its records, the others after.
 """
 
@@ -19,7 +19,7 @@ from disque_trio.tracing.details import body
 from disque_trio.tracing.rows import Row
 
 _OWN_DOING: Final = ("first", "delay-over", "retry", "import", "enqueue-message")
-"""Causes of queueings that no client has asked for."""
+"""Causes of enqueueings that no client requested."""
 _BY_TIME: Final = ("retry", "delay-over", "backed-off", "followed")
 
 
@@ -45,7 +45,7 @@ def check_retention(case: Case, job: Job) -> None:
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """S1: a copy that repair has restored counts as confirmed again and must be retained."""
+    """S1: a copy that repair has re-created counts as confirmed again and must be retained."""
     options = job.options
     if row.cause == "repljob" and job.destroyed and options is not None and job.must_be_retained:
         owed = max(options.sync - job.holders(), 0)
@@ -54,11 +54,11 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
             case.mark("copy.restored")
 
 
-# S3, S4: a delivered job is one that was added, unchanged.
+# S3, S4: a delivered job was added, with the same body.
 
 
 def before_hold(case: Case, row: Row, job: Job) -> None:
-    """S4: no two jobs have the same id. S6: a paused queue takes neither new jobs nor copies."""
+    """S4: no two jobs have the same id. S6: a paused queue accepts neither new jobs nor copies."""
     if row.cause in {"add", "repljob"}:
         check_pause(case, row, job, "in")
     if row.cause == "add":
@@ -69,12 +69,13 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def _is_handed_back(job: Job, row: Row) -> bool:
-    """Is it the same creation? An origin may register an external job before it begins it."""
+    """Is it the same creation? An origin may register an external job before it starts adding
+    it."""
     return job.origin == row.node and job.created_at == row.time
 
 
 def before_add_ok(case: Case, row: Row, job: Job) -> None:
-    """S4: an id is given out once, and its parity tells whether RETRY is 0."""
+    """S4: an id is returned once, and its parity is odd exactly if RETRY is above 0."""
     add = case.adds.get((row.client, row.ref))
     if add is None:
         return
@@ -87,7 +88,7 @@ def before_add_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def after_add_ok(case: Case, _row: Row, job: Job) -> None:
-    """S1 holds from the reply of ADDJOB on; S6 is checked now if the DELAY was not known before."""
+    """S1 holds from the reply to ADDJOB on. S6 is checked now if the DELAY was not known before."""
     _check_delay(case, job)
     if not case.has_node_rows:
         return
@@ -95,8 +96,8 @@ def after_add_ok(case: Case, _row: Row, job: Job) -> None:
     knew_fewer = case.world.is_changing or case.is_live
     was_done = bool(job.asked_gc) if case.has_messages else job.ack_invoked is not None
     if options is not None and (was_done or (options.is_default and knew_fewer)):
-        # The node has made fewer copies if it knew fewer nodes, or if the job was acknowledged
-        # before ADDJOB had succeeded: the node passed on the ack and keeps no record of it.
+        # The node has created fewer copies if it knew fewer nodes, or if the job was acknowledged
+        # before ADDJOB had succeeded: the node forwarded the ack and keeps no record of it.
         options.replicate = max(1, min(options.replicate, job.holders() + job.destroyed))
         options.sync = min(options.sync, options.replicate)
     check_retention(case, job)
@@ -120,11 +121,10 @@ def on_deliver(case: Case, row: Row, job: Job) -> None:
 
 
 def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
-    """An ADDJOB whose outcome its producer does not know and that may have created the job: of
-    several with this body the last that the job's node had then, if any. A producer that does not
-    know the outcome of one may have sent it again to another node.
+    """Match the job to an ADDJOB with an unknown outcome that may have created it, and return it.
 
-    The job is assigned to it.
+    Of several with this body, the last one that the job's node had received applies, if any: a
+    producer may have repeated an ADDJOB with an unknown outcome at another node.
     """
     waiting = case.unclaimed.get((queue, body))
     if not waiting:
@@ -141,20 +141,20 @@ def _find_add(case: Case, queue: str, body: str, job: Job) -> Add | None:
     return add
 
 
-# S6, S8, S10, S13: queueing.
+# S6, S8, S10, S13: enqueueing.
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S8: a node that has the job as acknowledged does not queue it. S6: nor does a node requeue it
-    while the queue is paused, except a job with RETRY 0, which is queued only once."""
+    """S8: a node with an acknowledged copy does not queue the job. S6: no node requeues a job while
+    the queue is paused, except a job with RETRY 0, which is queued only once."""
     _check_ack_is_final(case, row, job)
     if row.cause == "enqueue-message" or (row.cause in _BY_TIME and job.is_at_least_once):
         check_pause(case, row, job, "in")
 
 
 def _check_delay(case: Case, job: Job) -> None:
-    """S6: a job is not queued before its DELAY is over. Checked when it is queued for the first
-    time, or when its DELAY becomes known, whichever is later."""
+    """S6: a job is not queued before its DELAY is over. This is checked when it is first queued, or
+    when its DELAY becomes known, whichever is later."""
     options, first = job.options, job.first_queueing
     if first is None or first.cause not in _OWN_DOING:
         return
@@ -171,8 +171,8 @@ def _check_delay(case: Case, job: Job) -> None:
 
 
 def _counts_by_creator(case: Case, job: Job) -> bool:
-    """Has a node loaded the job from a journal of the original's format, where the rest of its
-    DELAY is known by the creator's clock only, while clocks differ?"""
+    """Has a node loaded the job from a journal in the original's format, which measures the rest of
+    its DELAY by the creator's clock, while clocks differ?"""
     obligations = case.obligations
     if not (obligations.has_original_file and obligations.differs):
         return False
@@ -188,7 +188,7 @@ def _check_ack_is_final(case: Case, row: Row, job: Job) -> None:
 
 
 def after_queue(case: Case, row: Row, job: Job) -> None:
-    """S6; S10: in calm, two nodes have it queued only for as long as they need to notice.
+    """S6; S10: in calm, two nodes have the job queued only until they learn of each other.
 
     Jobs that both sides of a partition have queued stay queued, and may move to other nodes.
     """
@@ -199,8 +199,7 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
         case.mark("queued.twice")
         if row.cause != "import" and case.world.is_calm(row.time, row.time):
             job.double_queued_since = row.time
-    # The creation stamp of a job that follows another one may be later than those of jobs added
-    # after it.
+    # The creation stamp of a follower may be later than those of jobs added after it.
     if not case.plan.faults and job.origin == row.node and not succession.follows(job):
         lines = case.waiting_by_place.setdefault((row.node, row.queue), {})
         line = lines.setdefault(copy_options.group_of(job), [])
@@ -208,12 +207,12 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_give(case: Case, row: Row, job: Job) -> None:
-    """S6: no node takes jobs out of a paused queue, for clients or for other nodes."""
+    """S6: no node delivers or moves a job from a paused queue."""
     check_pause(case, row, job, "out")
 
 
 def check_pause(case: Case, row: Row, job: Job, way: str) -> None:
-    """S6: no job enters or leaves (`way`) a queue that is paused for it."""
+    """S6: no job passes a paused queue in the paused direction, in or out (`way`)."""
     queue = job.queue or row.queue
     if (row.node, queue) not in case.world.queue_pauses.begun:
         return
@@ -228,7 +227,7 @@ def _queued(job: Job) -> list[str]:
 
 
 def after_leaving(case: Case, job: Job) -> None:
-    """S10: checked when the job leaves a queue, and at the end of the run."""
+    """S10: check when the job leaves a queue, and at the end of the run."""
     if job.double_queued_since is None:
         return
     case.check("S10")
@@ -241,7 +240,7 @@ def after_leaving(case: Case, job: Job) -> None:
 
 
 def _double_queue_bound(case: Case) -> Micros:
-    """The time that QUEUED and the answer to it may take."""
+    """Return how long QUEUED and the answer to it may take."""
     return 3 * case.obligations.latency + 50 * MILLI
 
 
@@ -249,7 +248,7 @@ def _double_queue_bound(case: Case) -> Micros:
 
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
-    """Everything that must hold when a job is handed to a client."""
+    """Check everything that must hold when a node serves a job to a client."""
     _check_ack_is_final(case, row, job)
     check_pause(case, row, job, "out")
     _check_once(case, row, job)
@@ -266,7 +265,7 @@ def on_serve(case: Case, row: Row, job: Job) -> None:
 
 def _check_once(case: Case, row: Row, job: Job) -> None:
     """S5: a job with RETRY 0 is served at most once. This holds on stream links only. A reply that
-    had not left its node when the power failed does not count."""
+    had not left its node when it crashed does not count."""
     if job.is_at_least_once or not case.obligations.is_stream:
         return
     case.check("S5")
@@ -276,7 +275,7 @@ def _check_once(case: Case, row: Row, job: Job) -> None:
 
 
 def _check_not_late(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """S7: a job is not served after its TTL, measured by the node's own clock."""
+    """S7: a job is not served after its TTL by the node's own clock."""
     options = job.options
     if options is None or copy.base is None:
         return
@@ -288,8 +287,8 @@ def _check_not_late(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def _check_known_acks(case: Case, row: Row, job: Job, copy: Copy | None) -> None:
-    """S9: a job is not served by a node that has received the ack, nor, in calm, by one that should
-    have received it."""
+    """S9: no node serves a job after it has received the ack; nor, in calm, if it should have
+    received it."""
     case.check("S9")
     if copy is not None and copy.since <= copy.ack_received_at < row.time:
         detail = "served by a node that had been told that the job is acknowledged"
@@ -310,7 +309,7 @@ def _check_known_acks(case: Case, row: Row, job: Job, copy: Copy | None) -> None
 
 
 def _is_ack_under_way(case: Case, job: Job) -> bool:
-    """Is there a message about the ack that has not arrived, or was lost?"""
+    """Is a message about the ack in transit, or was one lost?"""
     return not case.has_messages or any(
         sort == ACK and announcement.sent > announcement.got
         for (_, _, sort), announcement in job.announcements.items()
@@ -340,20 +339,20 @@ def _check_lease(case: Case, row: Row, job: Job, lease: Lease) -> None:
 
 
 def _was_given_in_time(case: Case, job: Job, lease: Lease) -> bool:
-    """Had the other node that had it queued given it away before it could learn of the lease?"""
+    """Had another node that had the job queued moved it before it could learn of the lease?"""
     queueing = None if job.lease is None else job.lease.queueing
     chain = [] if queueing is None else queueing.chain()
     return len(chain) > 1 and chain[-2].given_at <= lease.time + case.obligations.spread_delay
 
 
 def _is_cut_short(job: Job, lease: Lease) -> bool:
-    """Has the node heard after its delivery of a NACK from before? Whose it was is not said."""
+    """Did the node receive a NACK after its delivery? The message does not name the delivery."""
     copy = job.copies.get(lease.node)
     return copy is not None and copy.postponed_at > lease.time
 
 
 def before_working_ok(case: Case, row: Row, job: Job) -> None:
-    """S11: WORKING is refused once half of the TTL is over. Ages are measured by wall clocks."""
+    """S11: WORKING is refused after half of the TTL. Nodes measure the age by wall clocks."""
     options = job.options
     invoked = case.operations.get((row.client, row.ref, row.job))
     if options is None or invoked is None or job.created_at is None or case.obligations.differs:
@@ -369,9 +368,9 @@ def before_working_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def _check_order(case: Case, row: Row, job: Job) -> None:
-    """S13: with nothing wrong, a node delivers its own jobs in order of priority, and those of a
-    group in order of creation. If groups have limits, jobs of one are no reason for others to
-    wait."""
+    """S13: without faults, a node delivers its own jobs in order of priority, and those of a group
+    in order of creation. If groups have limits, jobs of one group need not wait for those of
+    another."""
     lines = case.waiting_by_place.get((row.node, row.queue))
     if lines is None:
         return
@@ -399,5 +398,5 @@ def _check_order(case: Case, row: Row, job: Job) -> None:
 
 
 def on_exception(case: Case, row: Row) -> None:
-    """S12: no message of a client or a node makes a state machine raise."""
+    """S12: no message of a client or a node makes a state machine raise an exception."""
     case.violate("S12", f"{row.cause}: {row.detail}", row.job, row.node)

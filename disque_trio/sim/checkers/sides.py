@@ -1,4 +1,4 @@
-"""The sides of a cut, if nothing else is wrong."""
+"""The sides of a cut, if there is no other fault."""
 
 from itertools import combinations
 from typing import Final
@@ -18,8 +18,8 @@ def contains(side: Side, node: str) -> bool:
 
 
 def settled_at(world: World) -> Micros | None:
-    """Since when the cluster has been calm, or would have been but for a cut that has lasted for
-    as long; None if anything else is wrong."""
+    """Return since when the cluster has been calm, or would have been except for a cut that has not
+    changed since; None if there is any other fault."""
     hindered = world.down or world.paused or world.slow or world.queue_pauses.begun
     if hindered or not world.obligations.is_stream:
         return None
@@ -37,8 +37,8 @@ def is_settled(world: World, since: Micros, until: Micros) -> bool:
 
 
 def side_of(world: World, node: str) -> Side | None:
-    """The nodes on this node's side. None if the cut has no sides: some nodes can send to others
-    in one direction only, or two that cannot reach each other both reach a third."""
+    """Return the nodes on this node's side. Return None if the cut has no sides: some nodes can
+    send to others in one direction only, or two that cannot reach each other both reach a third."""
     if not world.blocked:
         return WHOLE
     cut = dict.fromkeys(pair for kind, pair in world.blocked if kind == "cut")
@@ -53,7 +53,8 @@ def side_of(world: World, node: str) -> Side | None:
 
 
 def apart(world: World, now: Micros) -> int:
-    """Of how many nodes can no two reach each other, or could not lately?"""
+    """Return the size of the largest set of nodes of which no two can reach each other, or could
+    recently."""
     pairs = [
         pair
         for pair in combinations(sorted(world.nodes), 2)

@@ -1,10 +1,9 @@
 """PINGs without an answer, and links that nodes have closed because of them.
 
-Where single messages are lost, the loss of a PING or of its PONG is enough: half a node timeout
-later the sender closes the connection, and can send nothing until it has connected again. No row
-records that, but PINGs show it: a node with an unanswered PING sends another only over a new link.
-
-A PONG belongs to the PING that its sender has received last.
+On links that lose single messages, the loss of a PING or of its PONG is enough: half a node timeout
+later the sender closes the connection, and cannot send until it has connected again. No row records
+that, but the next PING shows it: a node with an unanswered PING sends another only on a new link. A
+PONG answers the last PING that its sender has received.
 """
 
 from collections.abc import Iterable
@@ -19,7 +18,7 @@ from disque_trio.tracing.rows import Row
 
 
 def on_send(case: Case, row: Row) -> None:
-    """A node sends a PING to another, or a PONG, which may be the answer."""
+    """A node sends a PING, or a PONG, which may be the answer."""
     if row.cause == "ping":
         _on_ping(case, row)
     elif row.cause == "pong":
@@ -39,7 +38,7 @@ def _on_ping(case: Case, row: Row) -> None:
 
 
 def on_receive(case: Case, row: Row) -> None:
-    """The PING has come, or the other node has answered."""
+    """A PING or its answer arrives."""
     if row.cause == "ping":
         question = case.unanswered.get((row.peer, row.node))
         if question is not None and question.ref == row.ref:
@@ -58,8 +57,8 @@ def on_lost(case: Case, row: Row) -> None:
 
 
 def had_given_up(case: Case, node: str, peer: str, since: Micros, until: Micros) -> bool:
-    """Had the node no link to the peer at some time between, because of a random loss? Stream links
-    have no random losses."""
+    """Had the node no link to the peer at some time of this interval because of a random loss?
+    Stream links have no random losses."""
     if case.obligations.is_stream:
         return False
     pair = (node, peer)
@@ -70,7 +69,7 @@ def had_given_up(case: Case, node: str, peer: str, since: Micros, until: Micros)
 
 
 def unlinked(case: Case, node: str) -> tuple[str, ...]:
-    """The nodes to which the node may have no link now, because they have not answered."""
+    """Return the nodes to which the node may have no link now because they have not answered."""
     return tuple(
         peer
         for (asker, peer), question in case.unanswered.items()
@@ -79,8 +78,8 @@ def unlinked(case: Case, node: str) -> tuple[str, ...]:
 
 
 def may_be_unlinked(case: Case, node: str, peer: str) -> bool:
-    """May the node have no link to the peer now because it has not answered, or a new one on which
-    it has not answered yet?"""
+    """May the node have no link to the peer now because the peer has not answered, or a new link on
+    which it has not answered yet?"""
     pair = (node, peer)
     question, last = case.unanswered.get(pair), case.given_up.get(pair)
     if question is None:
@@ -91,22 +90,22 @@ def may_be_unlinked(case: Case, node: str, peer: str) -> bool:
 
 
 def is_unanswered_since_start(case: Case, node: str, peer: str) -> bool:
-    """Has the peer not answered the node since one of them was started? Until then the node does
-    not know the peer's capabilities."""
+    """Has the peer not answered the node since one of them started? Until then the node does not
+    know the peer's capabilities."""
     started = max(case.world.started_at(node), case.world.started_at(peer))
     return case.ponged.get((node, peer), NEVER) < started
 
 
 def is_suspected(case: Case, node: str, peer: str) -> bool:
-    """Has the node waited for an answer for as long as the node timeout, so that it suspects the
-    peer?"""
+    """Has the node waited a whole node timeout for an answer, so that it suspects the peer?"""
     question = case.unanswered.get((node, peer))
     timeout = case.obligations.shortest(case.obligations.node_timeout)
     return question is not None and case.now - question.since > timeout
 
 
 def on_claim(case: Case, row: Row) -> None:
-    """A node asks another about a key, for a job, and again until it has an answer."""
+    """A node asks another one about a key for a job. It repeats the question until it has an
+    answer."""
     claims = case.claims.setdefault((row.node, row.peer), {})
     search = _search(row)
     if claims.get(search, ("", 0))[0] != row.job:
@@ -114,19 +113,19 @@ def on_claim(case: Case, row: Row) -> None:
 
 
 def on_claim_answer(case: Case, row: Row) -> None:
-    """It has an answer; what it asks then is another question."""
+    """The node has its answer; a later KEYCLAIM is another question."""
     case.claims.get((row.node, row.peer), {}).pop(_search(row), None)
 
 
 def _search(row: Row) -> str:
-    """The number of a question, without that of its round."""
+    """Return the number of a question, without that of its round."""
     return fields(row.detail, "key")["number"].partition("/")[0]
 
 
 def is_one_awaited(case: Case, node: str, job: str, others: Iterable[str]) -> bool:
-    """Does the node want the answer of one of these about the key of the job? Slow messages alone
-    may make it suspect another, or leave it without an answer for two node timeouts; it does
-    without the answer then."""
+    """Does the node await the answer of one of these nodes about the key of the job? Slow messages
+    alone may make it suspect another node, or leave it without an answer for two node timeouts;
+    then it continues without the answer."""
     return not all(
         is_suspected(case, node, other) or _was_asked_in_vain(case, node, job, other)
         for other in others
@@ -140,8 +139,9 @@ def _was_asked_in_vain(case: Case, node: str, job: str, other: str) -> bool:
 
 
 def is_waiting(case: Case, node: str, peer: str) -> bool:
-    """May the node still wait for the answer to a PING? If that was lost alone, by a rule or maybe
-    at random, for longer: the node closes no link that is younger than the node timeout."""
+    """May the node still await the answer to a PING? If a rule or, possibly, chance dropped only
+    this one, it may do so for longer: a node does not close a link that is younger than the node
+    timeout."""
     question = case.unanswered.get((node, peer))
     if question is None:
         return False
@@ -152,8 +152,8 @@ def is_waiting(case: Case, node: str, peer: str) -> bool:
 
 
 def is_answer_lost(case: Case, node: str, peer: str) -> bool:
-    """Has the PING that the node waits for been lost, or its answer, on links that lose messages;
-    or those of the one before, so recently that the answer to this one may still be on its way?"""
+    """On links that lose messages: was the unanswered PING or its answer lost; or the previous one,
+    so recently that the answer to the present one may be in transit?"""
     question = case.unanswered.get((node, peer))
     if question is None or case.obligations.is_stream:
         return False
@@ -162,5 +162,5 @@ def is_answer_lost(case: Case, node: str, peer: str) -> bool:
 
 
 def _gives_up_at(case: Case, question: Question) -> Micros:
-    """When the node closes the link."""
+    """Return when the node closes the link."""
     return question.time + case.obligations.shortest(case.obligations.node_timeout // 2)

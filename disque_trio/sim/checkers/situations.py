@@ -1,4 +1,4 @@
-"""Marks of situations that several rows show. They check no property."""
+"""Marks of situations that several rows show together. No property is checked here."""
 
 from typing import Final
 
@@ -8,31 +8,31 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 TOGETHER: Final[Micros] = 500_000
-"""Nodes that are lost within so short a time are replaced by one pass of repair."""
+"""One pass of repair replaces the copies of nodes that are lost within this time."""
 OFTEN: Final = 3
 
 
 def on_add_unknown(case: Case, row: Row) -> None:
-    """The outcome of an ADDJOB stays unknown."""
+    """The outcome of an ADDJOB is unknown."""
     if row.cause == "quit":
         case.mark("producer.died")
 
 
 def on_drop(case: Case, row: Row, job: Job) -> None:
-    """Before the record goes."""
+    """A node drops its record."""
     if row.cause == "expired" and job.deliveries >= OFTEN and not job.acks:
         case.mark("expired.unacked")
 
 
 def on_ack(case: Case, row: Row, job: Job) -> None:
-    """A node has learned of an ack, by a client or another node."""
+    """A node learns of an ack from a client or another node."""
     is_adding = job.add is None or not job.add.outcome
     if is_adding and row.node == job.origin and row.node in case.world.leaving:
         case.mark("ack.leaving_adder")
 
 
 def on_fastack(case: Case, row: Row, job: Job) -> None:
-    """A client asks a node for FASTACK."""
+    """A client sends FASTACK to a node."""
     if any(
         copy.node != row.node and _giver(job, copy.node) and not copy.is_acked
         for copy in job.copies.values()
@@ -41,7 +41,7 @@ def on_fastack(case: Case, row: Row, job: Job) -> None:
 
 
 def on_crash(case: Case, row: Row) -> None:
-    """Before its copies are gone."""
+    """A node crashes; its copies are still recorded."""
     for job_id in case.table(row.node):
         job = case.jobs[job_id]
         if any(
@@ -63,6 +63,7 @@ def on_remove(case: Case, row: Row) -> None:
 
 
 def _giver(job: Job, node: str) -> str:
-    """Who gave the job that this node has had in its queue last; empty if it came otherwise."""
+    """Return the node that moved the job into this node's queue; empty if the job did not move
+    there."""
     queueing = job.copies[node].last_queueing
     return "" if queueing is None or queueing.given_by is None else queueing.given_by.node

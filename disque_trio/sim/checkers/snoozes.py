@@ -1,8 +1,8 @@
-"""Counts of snoozes (S14): how often RELEASE has delayed a job, as holders and consumers receive
-them.
+"""Counts of snoozes (S14): how often RELEASE has delayed a job, in the counts of holders and
+consumers.
 
 A node counts its own RELEASEs, those in POSTPONED, and those in copies that it receives. It reports
-no fewer to others, and no count exceeds the number of RELEASEs. A redrive resets the count.
+no fewer to other nodes, and no count exceeds the number of RELEASEs. A redrive resets the count.
 """
 
 from disque_trio.sim.checkers.case import Case
@@ -18,7 +18,7 @@ _NONE = (0, NEVER)
 
 
 def on_postpone(case: Case, row: Row, job: Job) -> None:
-    """S14: the node of a RELEASE counts one more; the node of a NACK, and a node that receives
+    """S14: the node of a RELEASE counts one more. The node of a NACK, and a node that receives
     POSTPONED, keep their counts."""
     reported = number(row.detail, "snoozes")
     if job.id not in case.snoozes and not reported and row.cause != "release":
@@ -29,20 +29,21 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
     epoch = _epoch(job, row.node)
     found.totals[epoch] = found.totals.get(epoch, 0) + is_one_more
     known, since = found.known.get(row.node, _NONE)
-    # A batch may report several in order, and all of its messages have been seen.
+    # A batch may contain several reports in order, and all of its messages have been processed
+    # here.
     least = (known if since < row.time else 0) + is_one_more
     _judge(case, row, (reported, least, _most(case, found, job, row.node)))
     _learn(found, row.node, reported, row.time)
 
 
 def _epoch(job: Job, node: str) -> int:
-    """How often the job was redriven, as far as the node knows."""
+    """Return how often the job was redriven, in the node's record."""
     copy = job.copies.get(node)
     return 0 if copy is None else copy.state[0]
 
 
 def _most(case: Case, found: Snoozes, job: Job, node: str) -> int:
-    """The maximum number of its snoozes: in calm, since it was redriven."""
+    """Return the highest possible number of snoozes: in calm, those since the last redrive."""
     created = NEVER if job.created_at is None else job.created_at
     if not case.world.is_calm(created, case.now) or case.obligations.has_tail:
         return found.total
@@ -50,7 +51,7 @@ def _most(case: Case, found: Snoozes, job: Job, node: str) -> int:
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """S14: a record has the count, which replaces the node's earlier one."""
+    """S14: a new record has the count, which replaces the node's earlier one."""
     reported = numbers(row.detail).get("snoozes", 0)
     found = case.snoozes.get(job.id)
     if found is None and not reported:
@@ -61,7 +62,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def after_received(case: Case, row: Row) -> None:
-    """A node with the job received POSTPONED: it counts that many from now on."""
+    """A node with the job received POSTPONED: it has at least that count from now on."""
     found = case.snoozes.get(row.job)
     job = case.jobs.get(row.job)
     copy = None if job is None else job.copies.get(row.node)
@@ -92,8 +93,8 @@ def _may_be_older(case: Case, row: Row, since: Micros) -> bool:
 
 
 def on_give(case: Case, row: Row, job: Job) -> None:
-    """A copy is sent to the queue of another node, with the count, unless that node keeps no
-    extensions, as far as this one knows on a link that may be new."""
+    """A node sends a copy to the queue of another node, with the count, unless the sender assumes,
+    on a link that may be new, that the receiver keeps no extensions."""
     found = case.snoozes.get(job.id)
     if found is None:
         return
@@ -107,7 +108,7 @@ def on_give(case: Case, row: Row, job: Job) -> None:
 
 
 def after_queue(case: Case, row: Row, job: Job) -> None:
-    """It was received from another node, which knew the count."""
+    """The node received the job from another one, with its count."""
     found = case.snoozes.get(job.id)
     copy = job.copies.get(row.node)
     if found is None or copy is None or copy.queueing is None or row.cause != "import":
@@ -118,7 +119,7 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_state(case: Case, row: Row, job: Job) -> None:
-    """It is redriven: the count is reset here."""
+    """The job is redriven: its count is reset at this node."""
     found = case.snoozes.get(job.id)
     if found is not None and row.kind == "redrive":
         found.known.pop(row.node, None)
@@ -126,7 +127,7 @@ def on_state(case: Case, row: Row, job: Job) -> None:
 
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
-    """The count that its consumer must receive."""
+    """Record the count that the consumer must receive."""
     found = case.snoozes.get(job.id)
     if found is not None and case.obligations.has_tokens:
         least = found.known.get(row.node, _NONE)[0]
@@ -135,7 +136,7 @@ def on_serve(case: Case, row: Row, job: Job) -> None:
 
 
 def on_deliver(case: Case, row: Row, job: Job, serve: Lease) -> None:
-    """S14: a consumer that uses WITHMETA receives the count, if it is not 0."""
+    """S14: a consumer that uses WITHMETA receives the count if it is not 0."""
     values = fields(row.detail, "body")
     if "token" not in values:
         return

@@ -1,11 +1,12 @@
-"""S21: after an orderly stop and a start a node has its queues as they were; so it has after a kill
-if its journal has the queues (`aof-queues`).
+"""S21: after an orderly stop and a start, a node has its queues as before. The same holds after a
+kill if its journal records queues (`aof-queues`).
 
-What was queued when it ended is queued there again at once, unless another holder has it queued or
-in hand, or the node has heard of its death. So is what it was still asking the other holders about.
-What was not, for a worker has it, or its DELAY is not over, is not: neither at once nor before a
-whole RETRY. That an operator killed the process, or the disk was in trouble, is no stop. Of what
-happened just before a kill, and was not in the journal yet, nobody was told: both may be.
+A job that was queued when the process ended is queued again at once, unless another holder has it
+queued or leased, or the node has received its death. So is a job about which the node was still
+asking the other holders. Any other job, because a worker has it or its DELAY is not over, is not
+queued before a whole RETRY. A kill by an operator, or a fault of the disk, is no orderly stop.
+Changes just before a kill may be missing from the journal; no message has announced them, so both
+outcomes are allowed.
 """
 
 from typing import Final
@@ -18,11 +19,11 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 REQUEUE_WITHIN: Final[Micros] = 2 * SECOND
-"""One second until there are links, half a second to ask the others, and to spare."""
+"""One second until there are links, half a second to ask the other holders, and a margin."""
 
 
 def on_crash(case: Case, row: Row) -> None:
-    """A process ends: what is queued there now shall be again."""
+    """A process ends: the jobs queued there must be queued again."""
     case.stopped.pop(row.node, None)
     case.unwritten.pop(row.node, None)
     returning = [job_id for node, job_id in case.due_again if node == row.node]
@@ -55,7 +56,8 @@ def on_crash(case: Case, row: Row) -> None:
 
 
 def _is_complete(case: Case, row: Row) -> bool:
-    """Has the journal of a node that ended all that left its queues, but for the last of it?"""
+    """Does the journal of a killed node have all removals from its queues, except the most
+    recent?"""
     world, since = case.world, row.time - case.obligations.write
     return (
         row.cause == "kill"
@@ -66,8 +68,8 @@ def _is_complete(case: Case, row: Row) -> bool:
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S21: only what was queued is queued as it was, and the rest not before its RETRY, unless an
-    operator orders so."""
+    """S21: only jobs that were queued are queued again at once, and the others not before RETRY,
+    unless an operator orders it."""
     case.due_again.pop((row.node, job.id), None)
     copy = job.copies.get(row.node)
     if copy is None or copy.cause != "loaded" or copy.last_queueing or case.is_live:
@@ -80,7 +82,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
             detail = f"{row.node} queues it as it starts, and had not when it ended"
             case.violate("S21", detail, job.id, row.node)
     elif copy.was_handed_out and _is_by_time(row, job):
-        # The rows of what is loaded come when all is.
+        # The rows of loaded jobs are written after the whole journal is loaded.
         started = case.world.started_at(row.node)
         if any(each >= started for each in case.enqueues.get((row.node, job.queue), ())):
             return
@@ -96,14 +98,14 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def _is_by_time(row: Row, job: Job) -> bool:
-    """Does the node queue it because nobody has said anything? Without a DELAY none is over: then
-    it was queued before the start, according to the journal."""
+    """Does the node queue the job without a message or request? The end of a DELAY does not count
+    if the job has none: then the journal had it queued before the start."""
     has_delay = job.options is None or job.options.delay > 0
     return row.cause == "retry" or (row.cause == "delay-over" and not has_delay)
 
 
 def on_loaded(case: Case, row: Row) -> None:
-    """The node runs again: what was queued, and is not yet, is due."""
+    """The node has loaded its journal: jobs that were queued and are not queued yet are due."""
     queued = case.stopped.pop(row.node, None)
     unwritten = case.unwritten.pop(row.node, {})
     if queued is None or row.cause != "kept" or case.world.was_disk_faulty(row.node, row.time):
@@ -117,12 +119,12 @@ def on_loaded(case: Case, row: Row) -> None:
             if not copy.queueing and not copy.is_acked:
                 case.due_again[row.node, job_id] = row.time
         elif copy.interrupted is None:
-            # Otherwise the node ended again before it had asked the others.
+            # Otherwise, the node ended again before it had asked the other holders.
             copy.was_handed_out = job.serves > 0
 
 
 def judge_overdue(case: Case) -> None:
-    """S21: is a job that should be queued again overdue?"""
+    """S21: report jobs that should have been queued again by now."""
     allowed = case.obligations.longest(REQUEUE_WITHIN) + 2 * case.obligations.latency
     for (node, job_id), since in list(case.due_again.items()):
         if case.now - since <= allowed:
@@ -141,7 +143,7 @@ def judge_overdue(case: Case) -> None:
 
 
 def _is_taken(job: Job, copy: Copy, since: Micros) -> bool:
-    """Has another holder the job queued or delivered, or announced that?"""
+    """Does another holder have the job queued or leased, or has it announced that?"""
     if job.ended is not None or any(other.queueing for other in job.copies.values()):
         return True
     if job.lease is not None and (job.lease.node != copy.node or job.lease.time >= since):

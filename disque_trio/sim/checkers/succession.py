@@ -1,8 +1,8 @@
-"""Jobs that follow others with their key (IFEXISTS again, replace): one is queued when the others
-have ended, not before (S28) and not long after (L12); what it replaces ends only when it has its
-copies, and is not served once its producer has been answered (S29).
+"""Followers: jobs added while others with their key lived (IFEXISTS again, replace).
 
-All but the copies are judged in calm.
+A follower is queued when the earlier jobs have ended, not before (S28) and not long after (L12). A
+replaced job ends only when the follower has its copies, and is not served after the reply to the
+producer (S29). All but the copies are judged in calm.
 """
 
 from typing import Final
@@ -17,16 +17,16 @@ from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
 _QUEUED_WITHIN: Final[Micros] = 2 * SECOND
-"""The node of the new job asks all others each second, and what it has missed is told then."""
+"""The node of the follower asks all other nodes each second, and then receives what it missed."""
 
 
 def follows(job: Job) -> bool:
-    """Was it added although another job with its key lived?"""
+    """Was the job added although another job with its key lived?"""
     return "follows=" in job.first_record
 
 
 def begin(case: Case, job: Job, living: list[Job]) -> None:
-    """It was added while these had its key."""
+    """The job was added while these jobs with its key lived."""
     case.mark("unique.followed")
     job.earlier = living
     options = _options(case, job)
@@ -40,13 +40,13 @@ def begin(case: Case, job: Job, living: list[Job]) -> None:
 
 
 def _note_second(case: Case, job: Job, other: Job) -> None:
-    """S24: of several that ask for one more job one is added."""
+    """S24: of several ADDJOBs with IFEXISTS again, only one adds a follower."""
     if case.world.is_calm(other.created_at or case.now, case.now) and not case.is_live:
         case.violate("S24", f"{other.id} waits for the end of the same job", job.id, job.origin)
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S28, L12: is this the time to queue it first?"""
+    """S28, L12: is the job queued for the first time at the right time?"""
     if not job.earlier or job.first_queueing is not None or row.cause == "enqueue" or case.is_live:
         return
     case.check("S28")
@@ -61,14 +61,14 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def finish(case: Case) -> None:
-    """L12: at the end none waits that should have been queued."""
+    """L12: at the end of the run, no follower is overdue."""
     for job in case.jobs.values():
         if job.earlier and job.first_queueing is None and job.ended is None and job.copies:
             _judge_wait(case, job)
 
 
 def _judge_wait(case: Case, job: Job) -> None:
-    """L12: it has not waited for long after all was well."""
+    """L12: the job was not overdue after the earlier jobs ended, in calm."""
     since = waits_until(job)
     if since is None or job.options is None or not job.is_added or case.is_live:
         return
@@ -85,8 +85,9 @@ def _judge_wait(case: Case, job: Job) -> None:
 
 
 def _asked_by(case: Case, job: Job, options: Options) -> Micros:
-    """By when a node asks about the earlier jobs although the one of the ADDJOB has crashed, or the
-    holder to which that one has left it: the others do when the job becomes due there."""
+    """Return when a node asks about the earlier jobs at the latest, if the node of the ADDJOB has
+    crashed, or the holder to which it left the job: the others ask when the job becomes due
+    there."""
     crashes = case.world.crashes
     if job.created_at is None:
         return NEVER
@@ -100,7 +101,7 @@ def _asked_by(case: Case, job: Job, options: Options) -> Micros:
 
 
 def waits_until(job: Job) -> Micros | None:
-    """When the last of the earlier jobs ended; None if that is not known, or one lives."""
+    """Return when the last of the earlier jobs ended; None if that is unknown, or one lives."""
     last = NEVER
     for other in job.earlier:
         if other.ended is None or other.ended_by != "acked" or other.is_dead:
@@ -110,7 +111,7 @@ def waits_until(job: Job) -> Micros | None:
 
 
 def held_until(case: Case, job: Job) -> Micros:
-    """Until when the earlier jobs have held it back."""
+    """Return until when the earlier jobs have held the job back."""
     return max([min(_gone_at(other), case.now) for other in job.earlier], default=NEVER)
 
 
@@ -136,7 +137,7 @@ def _lives(case: Case, job: Job) -> bool:
 
 
 def before_serve(case: Case, row: Row, job: Job) -> None:
-    """S29: nobody was told that another job is in its place."""
+    """S29: a replaced job is not served after its producer received the reply."""
     if job.lease is not None or case.is_live or case.obligations.has_tail:
         return
     for other in job.followers:
@@ -149,8 +150,9 @@ def before_serve(case: Case, row: Row, job: Job) -> None:
 
 
 def on_returned(case: Case, row: Row, add: Add, job: Job) -> None:
-    """S29: an ADDJOB is answered with the id of another job. In calm it is no job that nobody has
-    taken if it says replace, nor one that a worker has if it says again and none waits for that."""
+    """S29: an ADDJOB returns the id of another job. In calm, with IFEXISTS replace this is no job
+    that no worker has taken; with again it is no job that a worker has, unless a follower waits for
+    it."""
     lease = job.lease
     if job.ended is not None or job.is_dead or job.followers or case.is_live:
         return
@@ -169,8 +171,8 @@ def on_returned(case: Case, row: Row, add: Add, job: Job) -> None:
 
 
 def replaced_until(case: Case, job: Job) -> Micros | None:
-    """When the last ADDJOB with IFEXISTS replace that followed it was answered, or now if one may
-    not be; None if there was none."""
+    """Return when the last ADDJOB with IFEXISTS replace that followed the job got its reply, or now
+    if one is pending; None if there was none."""
     times = [
         case.now if other.add is None else min(other.add.answered, case.now)
         for other in job.followers
@@ -180,7 +182,7 @@ def replaced_until(case: Case, job: Job) -> Micros | None:
 
 
 def before_ack(case: Case, row: Row, job: Job) -> None:
-    """S29: a later job with its key, which is to replace it, has its copies."""
+    """S29: a later job that replaces this one has its copies."""
     case.mark("unique.replaced")
     if case.is_live or job.key is None:
         return
@@ -201,12 +203,13 @@ def before_ack(case: Case, row: Row, job: Job) -> None:
 
 
 def age(job: Job) -> tuple[int, str]:
-    """Of two jobs with one key the one with the smaller age is the first."""
+    """Return a sort key: of two jobs with one key, the one with the smaller value is the earlier
+    one."""
     return int(numbers(job.first_record).get("made", 0)), job.id
 
 
 def _replaces(case: Case, job: Job) -> bool:
-    """Was it added with IFEXISTS replace, as far as is known?"""
+    """Was the job added with IFEXISTS replace, as far as is known?"""
     options = _options(case, job)
     return follows(job) and (options is None or options.if_exists == "replace")
 
@@ -219,7 +222,7 @@ def _has_copies(case: Case, job: Job) -> bool:
         return True
     wanted = numbers(job.first_record).get("replicate", 1)
     if options is not None:
-        wanted = min(wanted, options.sync)  # of so many its ADDJOB waits for
+        wanted = min(wanted, options.sync)  # its ADDJOB waits for this number of copies
     return job.holders() + job.destroyed >= wanted
 
 

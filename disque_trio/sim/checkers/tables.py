@@ -1,9 +1,9 @@
 """Node tables (S18), and the invariants of a node's state (S17).
 
-Rows ``nodes`` (`sim.inspection`) give the content of a table: ``n1 n2:fail n3~1a2b3c4d:leaving``. A
-table has no node that never existed. A forgotten node is removed, and gossip does not bring it back
-for a minute. At the end of a run the nodes of the core know each other, by their correct addresses,
-and have no wrong flags for each other.
+Rows ``nodes`` (`sim.inspection`) contain the table of a node: ``n1 n2:fail n3~1a2b3c4d:leaving``. A
+table has no node that never existed. A forgotten node is removed, and gossip does not add it again
+for a minute. At the end of a run the nodes of the core have each other in their tables, with the
+correct addresses and no wrong flags.
 """
 
 from typing import Final
@@ -19,11 +19,11 @@ from disque_trio.statemachine.knobs import Knobs
 from disque_trio.tracing.rows import Row
 
 FORGETS_WITHIN: Final[Micros] = SECOND // 10
-"""Within this time of FORGET the node has been removed from the table."""
+"""A node removes a forgotten node from its table within this time of FORGET."""
 GOSSIP: Final[Micros] = 5 * SECOND
-"""Until a majority has told one node that it suspects another: PINGs tell of some nodes each."""
+"""The time until one node has the suspicions of a majority: each PING reports a few nodes."""
 _MAJORITY: Final = 3
-"""Of fewer nodes none can be outvoted."""
+"""With fewer nodes there is no majority against one of them."""
 BANNED_FOR: Final[Micros] = 60 * SECOND
 OPINIONS: Final = ("fail", "pfail", "noaddr")
 LEAVING: Final = "leaving"
@@ -55,7 +55,7 @@ def on_nodes(case: Case, row: Row) -> None:
 
 
 def _judge_return(case: Case, row: Row, name: str) -> None:
-    """A node is in the table of one that was told to forget it."""
+    """S18: a node is in the table of one that was ordered to forget it."""
     since = case.forgotten[row.node, name]
     passed = row.time - since
     world = case.world
@@ -74,7 +74,7 @@ def on_forget(case: Case, row: Row) -> None:
 
 
 def on_meet(case: Case, row: Row) -> None:
-    """An operator lets two nodes meet. They gossip about the nodes that they know, and a node that
+    """An operator makes two nodes meet. They gossip about the nodes in their tables. A node that
     learns of a peer again sends it MEET, which lifts the ban even at a peer that had banned it."""
     _lift_bans(case)
     del row
@@ -89,19 +89,20 @@ def on_start(case: Case, row: Row) -> None:
 
 
 def _lift_bans(case: Case) -> None:
-    """Bans on former names stay: no node sends MEET under such a name."""
+    """Lift bans on current names. Bans on former names stay: no node sends MEET under such a
+    name."""
     for key in [key for key in case.forgotten if "~" not in key[1]]:
         del case.forgotten[key]
 
 
 def on_fail(case: Case, row: Row) -> None:
-    """Another node tells a node that a third one has failed."""
+    """A node informs another one that a third has failed."""
     case.verdicts[row.node, row.detail] = row.time
 
 
 def judge_outage(case: Case, row: Row) -> None:
-    """L14: a node that was down or hung, and nothing else wrong, was marked as failed if that was
-    long: in a large cluster, where watchers collect votes, half as long as in a small one."""
+    """L14: a node that was down or hung for long, while nothing else was wrong, was marked as
+    failed. In a large cluster, where watchers collect votes, half of the time is allowed."""
     world = case.world
     down = world.down.get(row.node) or world.paused.get(row.node)
     if down is None or case.is_live or len(world.nodes) < _MAJORITY or world.is_changing:
@@ -149,7 +150,7 @@ def finish(case: Case, findings: Findings) -> None:
 
 
 def _settling(case: Case) -> Micros:
-    """How long after all links are up again a node may still suspect another: on a new link it
+    """Return how long a node may suspect another one after all links are up again: on a new link it
     sends PING at once, and the PONG clears the flags."""
     return case.obligations.longest(2 * SECOND) + 4 * case.obligations.latency
 
@@ -168,8 +169,9 @@ def _judge_opinion(case: Case, node: str, peer: str, words: list[str] | None) ->
 
 
 def _is_excused(case: Case, node: str, peer: str, wrong: list[str]) -> bool:
-    """While it waits for an answer, a node may suspect the other; it may also believe a verdict
-    that it was told of after the heal, or any if the answer was lost."""
+    """Are the wrong flags excused? While a node awaits an answer, it may suspect the other one; it
+    may also keep a verdict that it received after the heal, or any verdict if the answer was
+    lost."""
     verdict_at = case.verdicts.get((node, peer))
     is_late = verdict_at is not None and verdict_at >= (case.world.healed or 0)
     may_believe = is_late or silence.is_answer_lost(case, node, peer)
@@ -177,8 +179,9 @@ def _is_excused(case: Case, node: str, peer: str, wrong: list[str]) -> bool:
 
 
 def _should_know_that_it_stays(case: Case, peer: str) -> bool:
-    """Does the peer stay, and must the others know it by now? PONGs tell whether a node leaves;
-    the next one comes within half a node timeout of the links' return."""
+    """Does the peer stay in the cluster, and must the other nodes know that by now? A PONG reports
+    whether its sender leaves; the next one is sent within half a node timeout after the links are
+    up."""
     since = case.world.rejoined or 0
     latest = since + _settling(case) + case.obligations.longest(case.obligations.node_timeout // 2)
     stays = peer not in case.world.leaving and peer not in case.doubtful_orders

@@ -1,14 +1,14 @@
 """Timers (L8): a job is queued when it is due, and not later.
 
-The first check concerns each holder separately, whatever happens to links. A holder's period starts
-when the copy comes, when the job leaves its queue, and when another node announces that it has the
-job queued or delivered. Within RETRY of that the holder queues the job, or its period starts again.
+The first check examines each holder separately, under all faults of links. A holder's period starts
+when the copy arrives, when the job leaves its queue, and when another node announces that it has
+the job queued or delivered. Within RETRY of that the holder queues the job, or its period restarts.
 
-The second check concerns all holders together, in calm: a job is queued as soon as its ADDJOB has
+The second check examines all holders together, in calm: a job is queued as soon as its ADDJOB has
 succeeded or its DELAY is over, and again within RETRY of its last delivery. It is needed because
 two holders that keep postponing each other both keep to their own periods.
 
-Both need a trace that has the options of records (`hold`).
+Both need a trace with the options of records (`hold`).
 """
 
 from typing import Final
@@ -23,13 +23,13 @@ from disque_trio.tracing.rows import Row
 SLACK: Final[Micros] = 20 * MILLI
 """Tolerance for the end of a batch and for a late timer."""
 ANNOUNCEMENTS: Final = ("queued", "working")
-"""Messages after which a holder begins its period anew."""
+"""Messages after which a holder restarts its period."""
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
-    """A copy has come, and its row tells when it is due. The timer of one whose ADDJOB still waits
-    for copies does not run yet. What was announced in the same batch may have come after the copy,
-    and then begins its period anew."""
+    """A copy arrives, and its row contains when it is due. While its ADDJOB waits for copies, its
+    timer does not run. An announcement in the same batch may have arrived after the copy, and then
+    restarts its period."""
     copy = job.copies.get(row.node)
     if copy is not None and copy.due and row.cause != "add":
         _arm(case, copy, copy.due * MILLI)
@@ -38,7 +38,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
             _arm_for_retry(case, job, copy)
             copy.due_by = max(copy.due_by, due_by)
         if row.cause == "loaded":
-            # It may be the rest of a wait after a NACK, which stands.
+            # It may be the rest of a delay by a NACK, which continues.
             copy.waits_until = copy.due_by
 
 
@@ -70,8 +70,8 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def _arm_after_add(case: Case, job: Job, copy: Copy, delay: Micros) -> None:
-    """The copy is due after its DELAY, or after RETRY if another holder has announced a queueing or
-    a lease."""
+    """The copy is due after its DELAY, or after RETRY if another holder has announced that it has
+    the job queued or leased."""
     if _was_announced(job, copy.node, copy.since):
         _arm_for_retry(case, job, copy)
     else:
@@ -79,7 +79,7 @@ def _arm_after_add(case: Case, job: Job, copy: Copy, delay: Micros) -> None:
 
 
 def _was_announced(job: Job, node: str, since: Micros) -> bool:
-    """Has the node heard since then that another one has queued the job, or handed it out?"""
+    """Has the node learned since `since` that another one has queued or delivered the job?"""
     return any(
         receiver == node and sort in ANNOUNCEMENTS and announcement.got_at >= since
         for (_, receiver, sort), announcement in job.announcements.items()
@@ -97,7 +97,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def after_unqueue(case: Case, row: Row, job: Job) -> None:
-    """The job was served, given away or unqueued: its period starts."""
+    """The job was served, moved or dequeued: its period starts."""
     copy = job.copies.get(row.node)
     job.unqueued_at = row.time
     if copy is not None and row.cause not in {"acked", "dropped"}:
@@ -107,7 +107,7 @@ def after_unqueue(case: Case, row: Row, job: Job) -> None:
 
 
 def _go_on(case: Case, job: Job, copy: Copy) -> None:
-    """Without leases a delivery leaves the period as it is: the first that began in the queue."""
+    """Without leases, a delivery does not restart the period that began in the queue."""
     stay = copy.last_queueing
     period = case.retry_of(job) + DESYNC
     if stay is None or not period or case.now - stay.time >= period - 2 * DESYNC:
@@ -130,22 +130,22 @@ def on_announcement(case: Case, row: Row) -> None:
 
 
 def on_working(case: Case, row: Row, job: Job) -> None:
-    """A client has extended its lease at this node, or has tried to and has no reply. A job that
-    has died before the reply is not queued."""
+    """A client has renewed its lease at this node, or the outcome is unknown. A job that died
+    before the reply is not queued."""
     copy = job.copies.get(row.node)
     if copy is not None and copy.queueing is None and not (copy.is_acked or copy.state[1]):
         _arm_for_retry(case, job, copy)
 
 
 def after_untie(case: Case, job: Job, node: str) -> None:
-    """The connection of its worker has ended: what is left of the period is the grace."""
+    """The connection of the worker has ended: the rest of the period is the grace."""
     copy = job.copies.get(node)
     if copy is not None:
         _arm(case, copy, case.obligations.grace)
 
 
 def after_postpone(case: Case, copy: Copy, wait: Micros) -> None:
-    """A NACK lets it wait so long at most."""
+    """A NACK delays the job by at most `wait`."""
     if copy.is_acked or copy.queueing is not None:
         return
     _arm(case, copy, wait)
@@ -161,7 +161,7 @@ def before_end(case: Case, row: Row, job: Job) -> None:
 
 
 def after_state(case: Case, row: Row, job: Job) -> None:
-    """The job is dead here, or has been redriven: of a dead one nothing is due."""
+    """The job is dead at this node, or has been redriven. A dead job is never due."""
     copy = job.copies.get(row.node)
     if copy is None or copy.queueing is not None:
         return
@@ -177,7 +177,7 @@ def _arm_for_retry(case: Case, job: Job, copy: Copy) -> None:
     if retry:
         _arm(case, copy, retry + DESYNC)
         if copy.waits_until > case.now:
-            # It may go on waiting.
+            # The delay may continue.
             copy.due_by = max(copy.due_by, copy.waits_until)
     else:
         copy.due_by = FOREVER
@@ -189,7 +189,7 @@ def _arm(case: Case, copy: Copy, wait: Micros) -> None:
 
 
 def _latest(case: Case, wait: Micros) -> Micros:
-    """After how long a timer of this wait may be carried out at the latest."""
+    """Return the longest time until a timer for this wait fires."""
     obligations = case.obligations
     return obligations.longest(wait) + SLACK + obligations.no_processor
 
@@ -225,7 +225,7 @@ def _judge_all(case: Case, job: Job) -> None:
     if since == NEVER or not job.first_record or case.is_live:
         return
     if not case.world.is_calm(since, case.now) or case.is_ttl_over(job):
-        # A copy lives up to a second longer than the first one, whose node may have put it off.
+        # A copy may live a second longer than the first one, whose node may have postponed it.
         return
     if any(copy.queueing is not None for copy in job.copies.values()):
         return
@@ -241,7 +241,7 @@ def _judge_all(case: Case, job: Job) -> None:
 
 
 def finish(case: Case) -> None:
-    """L8: at the end no copy is overdue."""
+    """L8: at the end of the run no copy is overdue."""
     for job in case.jobs.values():
         is_waiting = job.ended is None and bool(job.copies) and not job.is_dead
         for copy in job.copies.values():

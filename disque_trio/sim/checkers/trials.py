@@ -9,8 +9,9 @@ from disque_trio.worker.engine.suspects import ALONE_FROM, PATIENCE, TRIAL
 
 
 def before_begin(case: Case, row: Row, process: Process, delivery: Delivery) -> None:
-    """W11: what runs beside it began with it, or has passed its trial; and a suspect has no other
-    company, and nothing is held meanwhile, unless it has waited for long."""
+    """W11: a job that runs beside this one began at the same time, or has passed its trial. Beside
+    a suspect no other job runs or is held, except suspects that may run together; after `PATIENCE`
+    it may begin anyway."""
     if delivery.is_once:
         return
     case.check("W11")
@@ -42,14 +43,14 @@ def _judge_suspect(
 
 
 def over(process: Process, delivery: Delivery, now: Micros) -> None:
-    """A job has ended, or is given back: it occupies its worker no more."""
+    """A job has ended, or is returned: its worker may take other jobs again."""
     if delivery.additional and (delivery.is_held or delivery.trial_until > now):
         process.trial_over_at = max(process.trial_over_at, now)
     delivery.trial_until = NEVER
 
 
 def occupies(process: Process) -> bool:
-    """Does the worker keep a suspect apart, so that it takes no other jobs?"""
+    """Does the worker run or hold a suspect alone, so that it takes no other jobs?"""
     return any(
         delivery.additional and (delivery.is_held or delivery.trial_until == FOREVER)
         for delivery in process.deliveries.values()

@@ -1,8 +1,8 @@
-"""Groups of a queue are served in turn (S37; docs/guarantees.md): of two groups that have jobs of
-one priority at a node, neither gets two before the other gets one. The jobs without a group are one
-group more. So over any 100 deliveries neither gets more than twice as many as the other.
+"""Groups of a queue are served in turn (S37; docs/guarantees.md): of two groups with jobs of one
+priority at a node, neither gets two deliveries before the other gets one. Jobs without a group form
+one more group. So over any 100 deliveries neither gets more than twice as many as the other.
 
-This is a rule of each node alone, so it is judged under all faults.
+Each node follows this rule by itself, so it is judged under all faults.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from disque_trio.tracing.rows import Row
 
 
 def after_queue(case: Case, row: Row, job: Job) -> None:
-    """A job of a group waits from now on."""
+    """A job of a group is queued."""
     turns = _turns(case, row, job)
     copy = job.copies.get(row.node)
     if turns is not None and copy is not None and copy.queueing is not None:
@@ -24,7 +24,8 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_leave(case: Case, row: Row, job: Job) -> None:
-    """If it had expired when its turn came, its group has had that; not if its timer was first."""
+    """A job leaves the queue without delivery. If it had expired at its turn, its group has had the
+    turn; if its timer fired before, it has not."""
     if row.cause == "dropped" and (turns := _turns(case, row, job)) is not None:
         turns.perhaps_served[group_of(job)] = turns.begin()
 
@@ -37,8 +38,8 @@ def on_crash(case: Case, row: Row) -> None:
 
 
 def on_taken(case: Case, row: Row, job: Job) -> None:
-    """S37: a client or another node gets a job. Has any other group waited since before the last
-    turn of this one?"""
+    """S37: a job is delivered or moved. Has any other group waited since before the last turn of
+    its group?"""
     turns = _turns(case, row, job)
     if turns is None:
         return
@@ -62,8 +63,8 @@ def on_taken(case: Case, row: Row, job: Job) -> None:
 
 
 def _may_pass_over(case: Case, row: Row) -> bool:
-    """May the receiver have a new link, on which it has not announced yet that it reads jobs with
-    groups? The giver passes over those until then, and who is next is not known any longer."""
+    """May the receiver have a new link, on which it has not announced yet that it supports groups?
+    Until then the sender passes over jobs with groups, so the next group is unknown."""
     ponged = case.ponged.get((row.node, row.peer), NEVER)
     return (
         case.world.is_separated(row.node, row.peer, ponged, row.time)
@@ -73,8 +74,8 @@ def _may_pass_over(case: Case, row: Row) -> bool:
 
 
 def _turns(case: Case, row: Row, job: Job) -> Turns | None:
-    """Those of its priority in this queue; None in a run without groups, or if groups have limits:
-    those that have used up theirs get no turn."""
+    """Return the turns of the job's priority in this queue. Return None in a run without groups, or
+    if groups have limits: a group without tokens gets no turn."""
     limited = case.limits.get(job.queue or row.queue)
     if not case.has_groups or (limited is not None and limited.of_group.is_set):
         return None

@@ -1,8 +1,9 @@
-"""Unique jobs: of those with one key at most one lives (S24), and an ADDJOB is answered with the id
-of a job that lived, or whose key was kept, while it ran (S25).
+"""Unique jobs: at most one job with a key lives (S24), and an ADDJOB returns the id of a job that
+lived, or whose key was kept, while it ran (S25).
 
-Both are judged in calm; that there was such a job at all, always. Jobs with one key that were added
-on two sides of a cut meet after it (L11), and a job goes only if an earlier one lives (S27).
+Both are judged in calm, except that the returned id must always be one of a job with this key. Jobs
+with one key that were added on two sides of a cut meet after it (L11), and a job yields only if an
+earlier one lives (S27).
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from disque_trio.tracing.details import fields, numbers
 from disque_trio.tracing.rows import Row
 
 MEETS: Micros = 5 * SECOND
-"""Two jobs with one key meet within so long when nothing is wrong any more."""
+"""In calm, two jobs with one key meet within this time."""
 _KEEPING: Final = ("acked", "fastack", "expired")
 """Ends after which a key is kept."""
 Steps = tuple[Callable[[Case, Row, Job], None], ...]
@@ -50,7 +51,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
             other is not None
             and other.ended is not None
             and not _is_kept(case, row, other)
-            # A node may have forgotten the acknowledgement.
+            # A node may have lost the acknowledgement.
             and not _has_live_copy(case, other)
         ):
             del living[other.id]
@@ -69,7 +70,7 @@ def _note_twins(case: Case, row: Row, first: Job, second: Job) -> None:
 
 
 def _is_kept(case: Case, row: Row, job: Job) -> bool:
-    """S24: nor does a job that has ended still have the key by its KEEP."""
+    """S24: a job is not added either while a job that has ended keeps the key by its KEEP."""
     if job.ended is None or not job.keep or job.ended_by not in _KEEPING:
         return False
     if _is_freed(case, row, job):
@@ -83,8 +84,9 @@ def _is_kept(case: Case, row: Row, job: Job) -> bool:
 
 
 def _is_freed(case: Case, row: Row, job: Job) -> bool:
-    """Was there a FASTACK at the node of its ADDJOB? Others take that for an ADDJOB that has
-    failed. That node keeps the key if it had a copy, but may have answered before that it lives."""
+    """Was there a FASTACK at the node of the job's ADDJOB? Other nodes treat it like a failed
+    ADDJOB. That node keeps the key if it had a copy, but may have reported before that the job
+    lives."""
     at_origin = [a for a in job.acks if a.kind == "fastack" and a.node == job.origin]
     if not at_origin:
         return False
@@ -96,8 +98,8 @@ def _is_freed(case: Case, row: Row, job: Job) -> bool:
 
 
 def _lives(case: Case, job: Job) -> bool:
-    """Has a node that runs a copy that is not acknowledged, and has nobody ended the job? One whose
-    ADDJOB has failed does not count, even where the DELJOB has not come yet."""
+    """Does a running node have a copy that is not acknowledged, and has the job not ended? A job
+    whose ADDJOB failed does not count, even where the DELJOB has not arrived."""
     return job.ended is None and not _has_failed(job) and _has_live_copy(case, job)
 
 
@@ -125,7 +127,7 @@ def on_deliver(case: Case, job: Job) -> None:
 
 
 def _judge_meeting(case: Case, job: Job, twin: Job, since: Micros) -> None:
-    """L11: of two jobs that nobody has taken, and that could have met, one has gone."""
+    """L11: of two jobs that no worker has taken, and that could have met, one has been removed."""
     first, second = sorted((job, twin), key=age)
     queued = second.first_queueing
     if queued is None or second.requeued or second.nacked or not first.is_at_least_once:
@@ -136,8 +138,8 @@ def _judge_meeting(case: Case, job: Job, twin: Job, since: Micros) -> None:
 
 
 def before_ack(case: Case, row: Row, job: Job) -> None:
-    """S27: a job yields only to an earlier one that lives, as far as anybody can know. Its key is
-    not kept, nor that of one that is cancelled."""
+    """S27: a job yields only to an earlier one that lives, as far as any node can know. A job that
+    yields or is cancelled does not keep its key."""
     if row.cause in {"cancel", "yielded", "replaced"}:
         job.keep = 0
     if row.cause == "replaced":
@@ -168,8 +170,9 @@ def after_keyclaim(case: Case, row: Row) -> None:
 
 
 def _asked_since(case: Case, row: Row, key: tuple[str, int]) -> Micros:
-    """When the node began to ask whether earlier jobs have ended: the last round of any search that
-    may still run. Without messages in the trace: what they take at most."""
+    """Return when the node began to ask whether earlier jobs have ended: the start of the last
+    round of any search that may still run. In a trace without messages, return the earliest
+    possible time."""
     earliest = row.time - case.obligations.longest(key_ordering.RECONCILES_WITHIN * MILLI)
     searches = case.rounds.get((row.node, key), {})
     begun = [begun for _, begun in searches.values() if begun >= earliest]
@@ -177,25 +180,26 @@ def _asked_since(case: Case, row: Row, key: tuple[str, int]) -> Micros:
 
 
 def _lived(case: Case, job: Job, since: Micros) -> bool:
-    """Has a node that runs a copy that is not acknowledged, or has the job ended or moved since
-    then, after its node had answered; and has none known since before that it is acknowledged?"""
+    """Does the job live, or did it end or move after `since`, when its node may have answered that
+    it lives? It does not count if any node has had it as acknowledged since before that."""
     copies = [copy for copy in job.copies.values() if case.world.is_up(copy.node)]
     if any(copy.is_acked and copy.acked_at < since for copy in copies):
         return False
     has_just_ended = job.ended is not None and job.ended >= since
-    # One of at most one delivery is nowhere while it is on its way.
+    # A job with at-most-once delivery is on no node while it moves.
     has_just_moved = any(sent >= since for sent in job.transfers.values())
     lives = any(not copy.is_acked and not copy.is_dummy for copy in copies)
     return lives or has_just_ended or has_just_moved
 
 
 def steps(case: Case, row: Row, job: Job, usual: Steps) -> Steps:
-    """Who sees the row of a job: with the id of another job, an ADDJOB has created none."""
+    """Return the steps for the row of a job. An ADDJOB that returns the id of another job has
+    created none."""
     return (_on_same,) if row.kind == "add.ok" and _is_another(case, row, job) else usual
 
 
 def _is_another(case: Case, row: Row, job: Job) -> bool:
-    """Is an ADDJOB answered with the id of a job that another one has added?"""
+    """Did the ADDJOB return the id of a job that another one has added?"""
     add = case.adds.get((row.client, row.ref))
     if add is None or add.options.unique is None:
         return False
@@ -205,7 +209,7 @@ def _is_another(case: Case, row: Row, job: Job) -> bool:
 
 
 def _on_same(case: Case, row: Row, job: Job) -> None:
-    """S25: the producer has the id of another job."""
+    """S25: the producer received the id of another job."""
     add = case.adds.pop((row.client, row.ref))
     add.outcome, add.answered, add.job = "ok", row.time, job.id
     withdraw(case, add)
@@ -217,7 +221,7 @@ def _on_same(case: Case, row: Row, job: Job) -> None:
 
 
 def on_refused(case: Case, row: Row) -> None:
-    """S25: DUPLICATE tells the id, too."""
+    """S25: an error DUPLICATE contains an id, too."""
     add = case.adds.get((row.client, row.ref))
     words = row.detail.split()
     if row.cause == "DUPLICATE" and add is not None and len(words) == 3:
@@ -245,7 +249,8 @@ def _judge_life(case: Case, row: Row, add: Add, job: Job) -> None:
         ends += case.obligations.longest(job.keep) + GRAIN + 2 * case.obligations.latency
     replaced = succession.replaced_until(case, job) if "keep=" in job.first_record else None
     if ends is not None and replaced is not None:
-        # Who hears of its end before it hears that the key is free keeps the key until then.
+        # A node that learns of its end before it learns that the key is free keeps the key until
+        # then.
         ends = max(ends, replaced) + GRAIN + 4 * case.obligations.latency
     if ends is not None and ends < add.invoked:
         case.violate("S25", "an ADDJOB is answered with a job that had ended", job.id, row.node)
@@ -254,8 +259,8 @@ def _judge_life(case: Case, row: Row, add: Add, job: Job) -> None:
 
 
 def _ended_at(case: Case, job: Job) -> Micros | None:
-    """When its key became free, but for KEEP. A client's DELJOB deletes one copy, and a FASTACK may
-    not reach all: the job has its key as long as another copy lives."""
+    """Return when the key became free, not counting KEEP. DELJOB of a client deletes one copy, and
+    a FASTACK may not reach all: the job has its key as long as another copy lives."""
     if job.ended is None or job.ended_by not in {"deljob", "fastack"}:
         return job.ended
     if _has_live_copy(case, job):

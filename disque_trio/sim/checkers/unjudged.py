@@ -1,4 +1,4 @@
-"""Properties that are not judged in a run, or by weaker rules, and why."""
+"""Properties that are not judged in a run, or are judged by weaker rules, and why."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ _ON_STREAMS: Final = ("S5", "S10", "S11", "S14", "L9")
 
 
 def not_judged(case: Case, findings: Findings) -> dict[str, str]:
-    """By property: why it was not judged, or not in all cases."""
+    """Return, by property, why it was not judged, or not in all cases."""
     reasons = {
         name: "nothing put it to the test" for name in PROPERTIES if not case.checks.get(name)
     }
@@ -41,7 +41,7 @@ def not_judged(case: Case, findings: Findings) -> dict[str, str]:
 
 
 def notes(case: Case) -> list[str]:
-    """What was judged by weaker rules."""
+    """Return the weaker rules that were applied."""
     found = []
     if not case.plan.vector_clocks or case.is_live:
         found.append("no vector clocks: S9 in calm and dominated duplicates are not found")

@@ -1,7 +1,8 @@
 """The judge and its verdict.
 
-`judge(plan)` gives a `Judge`, which checks row by row what can be checked at once, and the rest in
-`finish`. The verdict also says what was not judged, which would else look like a pass.
+`judge(plan)` returns a `Judge`, which checks each row as far as possible at once, and the rest in
+`finish`. The verdict also lists the properties that were not judged, which would otherwise appear
+to hold.
 """
 
 import attrs
@@ -47,39 +48,41 @@ class Verdict:
 
     ok: bool
     violations: tuple[Violation, ...]
-    """In order of time."""
+    """Ordered by time."""
     deliveries: int
     distinct: int
-    """Jobs that came out at all."""
+    """The number of jobs that were delivered at least once."""
     lost: int
-    """Jobs that were added, never delivered and are on no node, without an excuse."""
+    """The number of jobs that were added, never delivered and are on no node, with nothing that
+    excuses the loss."""
     lost_jobs: tuple[str, ...]
     excused: int
-    """The same, but faults have destroyed as many copies as there had to be."""
+    """The number of lost jobs of which faults destroyed as many copies as were required."""
     lost_once: int
-    """Jobs of at most one delivery that were never delivered, with a known cause."""
+    """The number of jobs with at-most-once delivery that were never delivered, for a known
+    cause."""
     duplicates: dict[str, int]
-    """By cause."""
+    """By cause: the number of duplicates."""
     records: tuple[Duplicate, ...]
     """Every duplicate."""
     marks: dict[str, int]
-    """By mark (`marks.MARKS`): how often it was hit."""
+    """By mark (`marks.MARKS`): the number of its hits."""
     metrics: Metrics
     checks: dict[str, int]
-    """By property: how often it was checked."""
+    """By property: the number of its checks."""
     not_judged: dict[str, str]
     """By property: why it was not judged, or not in all cases."""
     notes: tuple[str, ...]
     """What the trace lacked, so that weaker rules were applied."""
 
     def missing(self, sometimes: tuple[str, ...]) -> tuple[str, ...]:
-        """The marks among these that were not hit."""
+        """Return the marks among these that were not hit."""
         return tuple(name for name in sometimes if not self.marks.get(name))
 
 
 def judge(plan: Plan, *, is_live: bool = False, no_processor: Micros = 0) -> "Judge":
-    """A judge for a run of this plan. Live nodes do not know whether their replies arrive. In real
-    time a process may get no processor for a while."""
+    """Return a judge for a run of this plan. Live nodes do not know whether their replies arrive.
+    In real time a process may wait for the processor, at most `no_processor`."""
     return Judge(plan, is_live=is_live, no_processor=no_processor)
 
 
@@ -102,16 +105,16 @@ class Judge:
 
     @property
     def violated(self) -> Violation | None:
-        """The first violation so far."""
+        """The first violation so far, or None."""
         found = self.case.violations
         return found[0] if found else None
 
     def see(self, row: Row) -> None:
-        """The next row."""
+        """Judge the next row."""
         case = self.case
         case.now = row.time
         kind = row.kind
-        # Most rows are of messages.
+        # Most rows are about messages.
         if (see_message := OF_MESSAGES.get(kind)) is not None:
             see_message(case, row)
         elif (steps := OF_JOBS.get(kind)) is not None:
@@ -129,7 +132,7 @@ class Judge:
                 each(case, row)
 
     def _deliver(self, row: Row, job: Job) -> None:
-        """A consumer has a job in hand."""
+        """A consumer has received a job."""
         case = self.case
         serve = client_events.on_deliver(case, row, job)
         self._deliveries += 1
@@ -161,7 +164,7 @@ class Judge:
             case.violate("S3", detail, row.job, row.node)
 
     def _repeat(self, row: Row, job: Job, serve: Lease) -> None:
-        """A duplicate."""
+        """Record a duplicate and its cause."""
         case = self.case
         since = row.time if serve.before is None else serve.before.time
         cut = case.world.met_by(since, row.time, self._reach)
@@ -172,10 +175,10 @@ class Judge:
                 found.cause, duplicates.describe(found, case.plan.scenario), job.id, row.node
             )
 
-    # The end.
+    # The end of the run.
 
     def finish(self) -> Verdict:
-        """The run is over."""
+        """Judge what needs the end of the run, and return the verdict."""
         case, findings = self.case, self._findings
         case.marks["cut.one_way"] = case.world.one_way_cuts()
         case.marks["reply.lost"] += sum(len(job.open_serves) for job in case.jobs.values())

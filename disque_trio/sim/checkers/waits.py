@@ -1,4 +1,4 @@
-"""What the judge knows of a NACK or RELEASE that lets a job wait."""
+"""Records of delays by NACK or RELEASE, of errors, snoozes and held jobs."""
 
 import attrs
 
@@ -7,52 +7,52 @@ from disque_trio.sim.scenarios.plan import Micros
 
 @attrs.define(eq=False)
 class Wait:
-    """A NACK or RELEASE that lets the job wait."""
+    """A NACK or RELEASE that delays the job."""
 
     time: Micros
     node: str
     until: Micros
-    """Nobody who knows of it queues the job before."""
+    """No node that knows the delay queues the job before this time."""
     unlinked: dict[str, None] = attrs.Factory(dict)
-    """Holders to which its node may have had no link then."""
+    """Holders to which its node may have had no link at that time."""
     counted: dict[str, None] = attrs.Factory(dict)
-    """Holders that it told as it tells an original, by QUEUED and WORKING."""
+    """Holders that received the NACK in the form for original nodes (QUEUED and WORKING)."""
     ended: dict[str, Micros] = attrs.Factory(dict)
-    """By node: when a worker that goes on was last answered there, or when it heard of a NACK
-    without a delay."""
+    """By node: when it last confirmed a WORKING, or received a NACK without a delay."""
     answered_at: Micros | None = None
-    """When its client was told so."""
+    """When its client received the reply."""
     asked: dict[str, dict[str, Micros]] = attrs.Factory(dict)
-    """By node that was about to queue it: who knew of the wait and was warned, and when."""
+    """By node that was about to queue the job: the nodes that knew the delay and received its
+    WILLQUEUE, and when."""
 
 
 @attrs.define(eq=False)
 class Failures:
-    """What a node knows of the errors of a job."""
+    """A node's record of the errors of a job."""
 
     back_at: Micros = -1
-    """When it last took the job back from a NACK,"""
+    """When it last received a NACK of the job."""
     wall: int = 0
-    """and what its wall clock showed then."""
+    """Its wall clock at that time."""
     at: int = 0
-    """The time of an error that it knows: what it shows is no older;"""
+    """The time of the latest error in its record: it shows no older one."""
     since: Micros = -1
-    """and since when it knows that."""
+    """When it recorded that error."""
 
 
 @attrs.define(eq=False)
 class Snoozes:
-    """How often RELEASE has let a job wait."""
+    """How often RELEASE has delayed the job."""
 
     total: int = 0
     totals: dict[int, int] = attrs.Factory(dict)
-    """The same by how often the job had been redriven."""
+    """By number of redrives: the same count."""
     known: dict[str, tuple[int, Micros]] = attrs.Factory(dict)
-    """By node: how many it counts at least, and since when."""
+    """By node: the lowest possible count, and since when."""
     in_transit: dict[tuple[str, str], int] = attrs.Factory(dict)
-    """By giver and receiver: how many a copy under way tells of."""
+    """By sender and receiver: the count in a copy in transit."""
     served: dict[tuple[Micros, str, str], tuple[int, int]] = attrs.Factory(dict)
-    """By serve: how many its node counted at least, and at most."""
+    """By serve: the lowest and the highest possible count of its node."""
 
 
 @attrs.define(eq=False)
@@ -62,9 +62,9 @@ class Held:
     time: Micros
     client: str
     is_held: bool | None = None
-    """None until the reply has come."""
+    """None until the reply has arrived."""
     asked: dict[int, None] = attrs.Factory(dict)
     """The numbers of the worker's BEGINs."""
     has_begun: bool = False
     is_doubtful: bool = False
-    """Its node has heard of the job since, so the delivery may be over."""
+    """Its node has received a message about the job since, which may have ended the delivery."""

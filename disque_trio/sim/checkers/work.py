@@ -1,6 +1,6 @@
-"""Work is bounded while nothing is wrong: nodes look for jobs and offer them only as often as
-something happens to jobs and clients (S33), and send no more about a job than happens to it, nor
-more gossip than its timers ask for (S35)."""
+"""In calm, work is bounded: nodes request and offer jobs only as often as jobs and clients change
+(S33), send no more messages about a job than its events require, and no more gossip than their
+timers require (S35)."""
 
 from typing import Final
 
@@ -13,19 +13,19 @@ from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 IDLE: Final = 50
-"""Messages of a kind that one node may send to another in a second for no reason."""
+"""Messages of a kind that one node may send to another in a second without an event."""
 FOR_EACH: Final = 4
-"""How many more for each consumer, each queue, and each time that a job is queued or served."""
+"""Further messages for each consumer, each queue, and each enqueueing and serve."""
 
 
 SPARE: Final = 2
-"""How many messages of a kind more than there are reasons."""
+"""Messages of a kind beyond the number of events."""
 ABOUT_KEYS: Final = ("keyclaim", "keyanswer", "keycancel")
-"""Their reasons are other jobs with the key."""
+"""Messages about keys, which other jobs with the key cause."""
 
 
 def note(case: Case, row: Row, _job: Job) -> None:
-    """Something happens to a job, of which others may have to hear in this second and the next."""
+    """Count an event of a job, about which nodes may send messages in this second and the next."""
     second = row.time // SECOND
     for each in (second, second + 1):
         case.activity[each] = case.activity.get(each, 0) + 1
@@ -33,7 +33,7 @@ def note(case: Case, row: Row, _job: Job) -> None:
 
 
 def on_send(case: Case, row: Row) -> None:
-    """S33: WAITING, HAVEJOBS or NEEDJOBS."""
+    """S33: judge WAITING, HAVEJOBS or NEEDJOBS."""
     second, key = row.time // SECOND, (row.node, row.peer, row.cause)
     since, count = case.work.get(key, (second, 0))
     count = count + 1 if since == second else 1
@@ -48,18 +48,18 @@ def on_send(case: Case, row: Row) -> None:
 
 
 def on_event(case: Case, row: Row, job: Job) -> None:
-    """Something happens to a job in a node, which may have to tell others."""
+    """Count an event of a job at a node, about which it may send messages."""
     _count(case, job.id, (row.node, "", ""))
 
 
 def on_received(case: Case, row: Row) -> None:
-    """A message about a job, of which the other holders may have to hear as well."""
+    """Count a received message about a job, which the node may forward to other holders."""
     if row.job:
         _count(case, row.job, (row.node, "", ""))
 
 
 def on_sent(case: Case, row: Row) -> None:
-    """S35: for each reason a node sends another at most one message of a kind about a job."""
+    """S35: for each event a node sends another node at most one message of a kind about a job."""
     if not row.job or row.cause in ABOUT_KEYS:
         return
     count = _count(case, row.job, (row.node, row.peer, row.cause))
@@ -85,12 +85,12 @@ def _count(case: Case, job_id: str, key: tuple[str, str, str]) -> int:
 
 
 def _periods(case: Case, row: Row, job: Job) -> int:
-    """How many times its timers may have come: those of RETRY, and of a copy that is not
-    confirmed. Where time is real, a row is as late as its node was."""
+    """Return how often the timers of the job may have fired: for RETRY, and for a copy that is not
+    confirmed. In real time, the rows of a node may be late."""
     since = row.time - job.first_seen + case.obligations.no_processor
     if row.cause == "repljob":
-        # Nodes are added, and copies sent again, until they are confirmed. A node that lacks memory
-        # refuses them without a word.
+        # The node asks further nodes, and repeats copies, until they are confirmed. A node that
+        # lacks memory refuses them without a reply.
         again = max(dict(case.plan.knobs).get("widen_every", Knobs().widen_every), 1) * MILLI
         longest = 2 * (case.obligations.latency + case.plan.sync[1])
         return (since if may_be_short_of_memory(case) else min(since, longest)) // again
@@ -99,10 +99,10 @@ def _periods(case: Case, row: Row, job: Job) -> int:
 
 
 def on_gossip(case: Case, row: Row) -> None:
-    """S35: a node sends another one PING in a second by chance, one whenever half the node timeout
-    is over, or a quarter if it watches it in a larger cluster, one on a new link, and an answer to
-    each. The links of the cluster are made until time
-    0, and in a second after that where time is real."""
+    """S35: in a second a node sends another one at most one PING by chance, one per half of the
+    node timeout (a quarter if it watches that node in a larger cluster), and one on a new link; and
+    one PONG per PING. The links of the cluster are set up until time 0, and in real time in the
+    second after it."""
     second, key = row.time // SECOND, (row.node, row.peer, row.cause)
     if second < 1:
         return

@@ -1,9 +1,10 @@
 """Replies to workers and administrators (S23; docs/guarantees.md).
 
-A token is refused (LOST) only if the job was returned with it, or was delivered to another client;
-its own node accepts it only if neither has happened there. A purge acknowledges jobs that were
-queued, in queues that a client purges. WAITJOB reports how the job has ended. A tied job is
-requeued after the grace period, not earlier; L8 finds one that is requeued later.
+A node refuses a token (LOST) only if the job was returned with it, or was delivered to another
+client. The node that issued the token accepts it only if neither has happened there. A purge
+acknowledges jobs that were queued, in queues that a client purges. WAITJOB reports how the job has
+ended. A tied job is requeued after the grace period, not earlier; L8 finds one that is requeued
+later.
 """
 
 from disque_trio.sim.checkers import timers
@@ -17,7 +18,7 @@ from disque_trio.tracing.rows import Row
 
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
-    """Record the clients that have had it, where workers have tokens."""
+    """Record the serve of a job, if workers have tokens."""
     if case.obligations.has_tokens:
         job.served.append((row.time, row.node, row.client))
 
@@ -35,14 +36,14 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
 
 
 def on_working_invoke(case: Case, row: Row, job: Job) -> None:
-    """WORKING, maybe with a token."""
+    """A client sends WORKING, maybe with a token."""
     if row.detail:
         case.shown[row.client, row.ref, row.job] = row.detail
         _note_strange(case, row, job, row.detail)
 
 
 def on_give_back(case: Case, row: Row, job: Job) -> None:
-    """NACK or RELEASE, maybe with a token."""
+    """A client sends NACK or RELEASE, maybe with a token."""
     token = row.detail.partition(" ")[0]
     if token in case.tokens:
         _note_strange(case, row, job, token)
@@ -51,7 +52,7 @@ def on_give_back(case: Case, row: Row, job: Job) -> None:
 
 
 def on_give_back_ok(case: Case, row: Row, job: Job) -> None:
-    """The node of the token knows that the job was returned."""
+    """A node confirms NACK or RELEASE; if it issued the token, it has recorded the return."""
     token = case.shown.pop((row.client, row.ref, row.job), "")
     if not token or row.detail != "1":
         return
@@ -96,7 +97,7 @@ def _note_strange(case: Case, row: Row, job: Job, token: str) -> None:
 
 
 def _judge_strange(case: Case, row: Row, job: Job) -> None:
-    """S23: the node refuses it, if nothing else has changed."""
+    """S23: a node refuses such a token, unless something else has changed."""
     since = case.strange.pop((row.client, row.ref, row.job), None)
     if since is None or not case.has_node_rows:
         return
@@ -111,9 +112,9 @@ def _judge_strange(case: Case, row: Row, job: Job) -> None:
 
 
 def on_working_refused(case: Case, row: Row, job: Job) -> None:
-    """S23: a worker that has lost the job has lost it to another one, or to itself: it sent WORKING
-    to another node, which announces to this one that a worker has the job from there; or its own
-    NACK or RELEASE arrived first, on another connection."""
+    """S23: a worker has lost a job only to another one, or to itself: it sent WORKING to another
+    node, which announces to this one that a worker has the job from there; or its own NACK or
+    RELEASE arrived first, on another connection."""
     token = case.shown.pop((row.client, row.ref, row.job), "")
     mine = case.tokens.get(token)
     if row.cause != "LOST":
@@ -132,8 +133,8 @@ def on_working_refused(case: Case, row: Row, job: Job) -> None:
 
 
 def _is_held_back_elsewhere(job: Job, node: str, since: Micros) -> bool:
-    """Has a holder that postpones the job after a NACK or RELEASE sent WORKING to this node? It
-    does so on a new link, until it knows that this node supports POSTPONED."""
+    """Has a holder that delays the job after a NACK or RELEASE sent WORKING to this node? It does
+    so on a new link, until it knows that this node supports POSTPONED."""
     return any(
         receiver == node
         and sort == "working"
@@ -148,7 +149,7 @@ def _is_held_back_elsewhere(job: Job, node: str, since: Micros) -> bool:
 
 
 def on_hangup(case: Case, row: Row) -> None:
-    """A consumer closes a connection, which the node notices later. Its other connections, and the
+    """A consumer closes a connection, which the node detects later. Its other connections, and the
     jobs tied to them, are not affected."""
     tied = case.tied.get((row.client, row.node), {})
     for job_id in jobs_in(row):
@@ -175,7 +176,8 @@ def _bound(case: Case) -> Micros:
 
 
 def _judge_tie(case: Case, job: Job, node: str) -> None:
-    """S23: the node has noticed it, unless it was down or stopped, or others have the job."""
+    """S23: the node has detected the end of the connection, unless it was down or stopped, or other
+    nodes have the job."""
     since = job.ties_due.pop(node, None)
     copy = job.copies.get(node)
     if since is None or copy is None or not case.has_node_rows:
@@ -196,7 +198,7 @@ def _judge_tie(case: Case, job: Job, node: str) -> None:
 
 
 def finish(case: Case) -> None:
-    """The run has ended."""
+    """Judge the ties at the end of the run."""
     for job in case.jobs.values():
         if job.ended is None:
             for node in list(job.ties_due):
@@ -213,11 +215,11 @@ def on_untie(case: Case, row: Row, job: Job) -> None:
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
-    """S23: not before the end of the grace period."""
+    """S23: a tied job is not queued before the end of the grace period."""
     _judge_tie(case, job, row.node)
     since = job.untied.pop(row.node, NEVER)
     if row.cause == "unbegun" and since == NEVER:
-        # Its lease has ended.
+        # The lease of a held job has ended.
         return
     if row.cause not in {"untied", "unbegun"}:
         return
@@ -234,13 +236,13 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 
 
 def on_purge_invoke(case: Case, row: Row) -> None:
-    """PURGE."""
+    """A client sends PURGE."""
     what = row.queue, row.kind.startswith("purge-dead")
     case.purges.setdefault(what, {})[row.client, row.ref] = Purge(row.time)
 
 
 def on_purge_ok(case: Case, row: Row) -> None:
-    """It has begun, and later jobs stay. Other nodes receive it later."""
+    """The PURGE has begun, and later jobs stay. Other nodes receive it later."""
     what = row.queue, row.kind.startswith("purge-dead")
     case.mark("purge.dead" if what[1] else "purge.used")
     purge = case.purges.get(what, {}).get((row.client, row.ref))

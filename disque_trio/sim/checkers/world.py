@@ -1,4 +1,4 @@
-"""The faults of a run, with places and times: cuts, crashes, pauses, clocks; and times of calm.
+"""The faults of a run, by place and time: cuts, crashes, pauses, clocks; and intervals of calm.
 
 Only rows about faults change `World`. Intervals are never dropped: a run has few, and the cause of
 a duplicate may lie long before it.
@@ -19,11 +19,11 @@ from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.tracing.rows import Row
 
 MEMBERSHIP = ("join", "leave", "forget")
-"""Faults whose whole planned time counts as troubled, because no row records their end."""
+"""Faults that count for their whole planned time, because no row records their end."""
 
 BLOCKS: Final = {kind.end_row: kind.row for kind in WITH_ROWS if kind.is_of_links and kind.end_row}
-"""Faults of links that keep messages back or lose them: by kind of the row that ends one, that of
-the row that begins it."""
+"""Faults of links that delay or lose messages: by kind of the row that ends one, the kind of the
+row that begins it."""
 DISK_RECOVERY: Micros = 3 * SECOND
 """How long a node may still refuse jobs or lag behind after a fault of its disk."""
 
@@ -45,53 +45,54 @@ class World:
     cuts: list[tuple[Pair, Interval]] = attrs.Factory(list)
     """All cuts, with their directions."""
     link_troubles: dict[Pair, list[Interval]] = attrs.Factory(dict)
-    """Cuts, clogs and rules between two nodes, in either direction; the pair is sorted."""
+    """Intervals in which a cut, clog or rule affected two nodes in either direction, or the nodes
+    did not know each other; the pair is sorted."""
     down: dict[str, Interval] = attrs.Factory(dict)
     outages: dict[str, list[Interval]] = attrs.Factory(dict)
-    """When a node was down."""
+    """By node: when it was down."""
     crashes: dict[str, Row] = attrs.Factory(dict)
-    """The last crash of each node, except crashes while it was loading its journal."""
+    """By node: its last crash, except crashes while it was loading its journal."""
     mutes: dict[str, list[Interval]] = attrs.Factory(dict)
-    """When a node had a faulty disk, and sent no messages about jobs."""
+    """By node: when its disk was faulty, so that it sent no messages about jobs."""
     loading: dict[str, None] = attrs.Factory(dict)
     """Nodes that have not loaded their journals yet."""
     disks: dict[tuple[str, str], Micros | None] = attrs.Factory(dict)
-    """By node and kind of disk fault: since when it is over; None if it lasts."""
+    """By node and kind of disk fault: when it ended; None while it lasts."""
     paused: dict[str, Interval] = attrs.Factory(dict)
     slow: dict[tuple[str, str], Interval] = attrs.Factory(dict)
-    """What is slow: nodes, or links."""
+    """Faults that slow down a node, or a link (by node and peer)."""
     pauses: dict[str, list[Interval]] = attrs.Factory(dict)
-    """When a node was stopped or slow, or the links from it."""
+    """By node: when it was stopped or slow, or the links from it were slow."""
     squeezes: dict[str, list[Interval]] = attrs.Factory(dict)
-    """When a node had little memory."""
+    """By node: when it had little memory."""
     queue_pauses: QueuePauses = attrs.Factory(QueuePauses)
     lags: dict[Pair, list[Interval]] = attrs.Factory(dict)
-    """When a link was slow in one direction, until its last slow messages have arrived."""
+    """By link and direction: when it was slow, until its last slow messages have arrived."""
     wrong_clocks: dict[str, list[Micros]] = attrs.Factory(dict)
-    """When a node's clock stepped or changed its rate."""
+    """By node: when its clock stepped or changed its rate."""
     leaving: dict[str, Micros] = attrs.Factory(dict)
     have_left: dict[str, None] = attrs.Factory(dict)
-    """Nodes that have ever been told to leave. No row records when they learn that it is over."""
+    """Nodes that were ever ordered to leave. No row records when they receive the order to stay."""
     removed: dict[str, None] = attrs.Factory(dict)
     unknown_nodes: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and peer: since when the node does not know the peer, and ignores its messages."""
     is_changing: bool = False
-    """Nodes have come or gone, so that a node may not know how many there are."""
+    """Nodes have joined or left, so a node may not know how many there are."""
     renamed: dict[str, Micros] = attrs.Factory(dict)
-    """When nodes started again with a new name. The others learn of it by gossip."""
+    """By node: when it started with a new name. Other nodes learn the name by gossip."""
     names_forgotten: int = 0
-    """How many names of nodes have been forgotten, current and former ones."""
+    """The number of forgotten names of nodes, current and former ones."""
     partitions: list[Partition] = attrs.Factory(list)
     last_trouble: Micros = NEVER
-    """When the last trouble ended."""
+    """When the last fault ended."""
     last_heal: Micros | None = None
     healed: Micros | None = None
-    """T0: since when there are no faults any more, except outside the core."""
+    """T0: since when there is no fault, except outside the core."""
     rejoined: Micros | None = None
     """When all nodes of the core had links to each other again."""
     ended: Micros | None = None
     core: tuple[str, ...] = ()
-    """The nodes that were healed; empty before."""
+    """The healed nodes; empty before the heal."""
 
     # Queries.
 
@@ -103,14 +104,14 @@ class World:
         )
 
     def is_calm(self, since: Micros, until: Micros) -> bool:
-        """Was there no fault from `since` until `until`, nor for long enough before?"""
+        """Was there no fault from `since` until `until`, nor for `calm_after` before?"""
         settled = since - self.obligations.calm_after
         if not self.obligations.is_stream or self.is_troubled or self.last_trouble > settled:
             return False
         return not meets_any(self.planned, settled, until)
 
     def was_disk_faulty(self, node: str, until: Micros) -> bool:
-        """Has the node's disk a fault, or had it one so recently that its effects may last?"""
+        """Does the node's disk have a fault, or did it recently, so that its effects may last?"""
         return any(
             since is None or until - since < DISK_RECOVERY
             for (each, _), since in self.disks.items()
@@ -118,7 +119,7 @@ class World:
         )
 
     def is_separated(self, one: str, other: str, since: Micros, until: Micros) -> bool:
-        """Could a cut, a clog, a rule or an outage have kept a message from the other?
+        """Could a cut, a clog, a rule or an outage have blocked a message between the two nodes?
 
         Links may be down for a while after each of them.
         """
@@ -134,8 +135,8 @@ class World:
         return meets_any(troubles, since - self.obligations.reconnect, until)
 
     def is_held(self, one: str, other: str, since: Micros, until: Micros) -> bool:
-        """Could a cut, a clog, a rule or an outage have kept a message sent at `since` on a link
-        that was up? What a cut has held arrives within `MAX_BACKOFF` of the heal."""
+        """Could a cut, a clog, a rule or an outage have blocked a message sent at `since` on a link
+        that was up? A message that a cut has blocked arrives within `MAX_BACKOFF` of the heal."""
         troubles = self.link_troubles.get(_pair(one, other), ())
         return meets_any(troubles, since - MAX_BACKOFF, until) or meets_any(
             self.outages.get(other, ()), since, until
@@ -149,21 +150,23 @@ class World:
         )
 
     def was_mute(self, node: str, since: Micros, until: Micros) -> bool:
-        """Was the node silent about jobs at any time between?"""
+        """Did a faulty disk keep the node from sending messages about jobs at any time of this
+        interval?"""
         return meets_any(self.mutes.get(node, ()), since, until)
 
     def is_stopped(self, node: str, since: Micros, until: Micros) -> bool:
-        """Was the node paused or slow at any time between?"""
+        """Was the node paused or slow at any time of this interval?"""
         return meets_any(self.pauses.get(node, ()), since, until)
 
     def is_lagging(self, one: str, other: str, since: Micros, until: Micros) -> bool:
-        """Was a link between these two slow at any time between, in either direction? It stays slow
-        until the last slow message has arrived: later messages do not overtake it."""
+        """Was a link between these two slow at any time of this interval, in either direction? It
+        stays slow until the last slow message has arrived: later messages do not overtake it."""
         lags = (*self.lags.get((one, other), ()), *self.lags.get((other, one), ()))
         return meets_any(lags, since, until)
 
     def is_queue_paused(self, node: str, queue: str, way: str, now: Micros) -> bool:
-        """Is the queue certainly paused in that way, `in` or `out`? A restart ends the pause."""
+        """Is the queue certainly paused in this direction, `in` or `out`? A restart ends the
+        pause."""
         _, since = self.queue_pauses.begun.get((node, queue), ("", now))
         is_certain = self.queue_pauses.is_certain(node, queue, way, now)
         return is_certain and not self.was_out(node, since, now)
@@ -174,24 +177,24 @@ class World:
         return (node, peer) in self.unknown_nodes or self.is_name_new(peer, node, since)
 
     def started_at(self, node: str) -> Micros:
-        """Since when the node's process runs."""
+        """Return when the node's process started."""
         intervals = self.outages.get(node)
         end = intervals[-1].end if intervals else None
         return NEVER if end is None else end
 
     def may_be_unknown(self, node: str, peer: str, now: Micros) -> bool:
-        """May the node not know the peer? Of a renamed node it may know only the former name."""
+        """May the node not know the peer? It may know only the former name of a renamed peer."""
         if (node, peer) in self.unknown_nodes:
             return True
         return self.is_name_new(node, peer, now) or self.is_name_new(peer, node, now)
 
     def has_new_name(self, node: str, since: Micros) -> bool:
-        """Has the node started again since then, with a new name?"""
+        """Has the node started with a new name since `since`?"""
         return self.renamed.get(node, NEVER) > since
 
     def is_name_new(self, node: str, other: str, now: Micros) -> bool:
-        """Has the node a new name that the other may not know yet? It takes longer if they were
-        hindered, and begins anew when a link between them is back."""
+        """Does the node have a new name that the other one may not know yet? The name spreads more
+        slowly during faults, and again from the start when a link between the two is restored."""
         since = self.renamed.get(node)
         if since is None:
             return False
@@ -201,8 +204,9 @@ class World:
         return self._was_hindered(node, other, max(since, lately), now)
 
     def _was_hindered(self, one: str, other: str, since: Micros, until: Micros) -> bool:
-        """Was a fault at one of the two, or on a link of one, between these times? They may learn
-        of each other from third nodes. That they do not know each other does not count."""
+        """Was there a fault of one of the two nodes, or of a link of one, in this interval? They
+        may learn of each other from third nodes. It does not count that they do not know each
+        other."""
         intervals = [
             interval
             for pair, found in self.link_troubles.items()
@@ -212,26 +216,26 @@ class World:
         ]
         for node in (one, other):
             intervals += self.pauses.get(node, ())
-            # The outage that ended with the new name is over.
+            # The outage that ended with the new name does not count.
             intervals += [down for down in self.outages.get(node, ()) if down.end != since]
         return meets_any(intervals, since, until)
 
     def is_up(self, node: str) -> bool:
-        """Does the node run, or at least exist as a process?"""
+        """Does the node have a process, running or stopped?"""
         return node not in self.down and node not in self.removed
 
     def in_core(self, node: str) -> bool:
-        """Is it one of the nodes for which liveness is checked?"""
+        """Is it one of the nodes for which liveness is judged?"""
         return node in self.core and self.is_up(node)
 
     def since_heal(self, now: Micros) -> Micros | None:
-        """How long ago the last cut ended; 0 while there is one, None if there was none."""
+        """Return the time since the last cut ended; 0 during a cut, None if there was none."""
         if self.partitions and self.partitions[-1].end is None:
             return 0
         return None if self.last_heal is None else now - self.last_heal
 
     def met_by(self, since: Micros, until: Micros, reach: Micros) -> Partition | None:
-        """The last partition that overlaps a span of time, if its effects last for `reach`."""
+        """Return the last partition that overlaps the interval, if its effects last for `reach`."""
         for partition in reversed(self.partitions):
             end = None if partition.end is None else partition.end + reach
             if partition.start <= until and (end is None or end >= since):
@@ -239,7 +243,7 @@ class World:
         return None
 
     def one_way_cuts(self) -> int:
-        """How many cuts affect only one direction."""
+        """Return the number of cuts in one direction only."""
         return sum(
             not any(
                 other == (pair[1], pair[0])
@@ -288,7 +292,7 @@ class World:
             self.outages.setdefault(row.node, []).append(interval)
 
     def on_start(self, row: Row) -> None:
-        """A process starts. The links of a new node are not up at once, as after an outage."""
+        """A process starts. As after an outage, the links of a new node are not up at once."""
         self.nodes[row.node] = None
         if row.cause == "fresh":
             self.leaving.pop(row.node, None)
@@ -309,7 +313,7 @@ class World:
                 self._make_unknown(row.node, other, row.time - SECOND)
 
     def _make_unknown(self, node: str, other: str, now: Micros) -> None:
-        """These two do not know each other."""
+        """Record that these two nodes do not know each other."""
         if node != other:
             self.unknown_nodes[node, other] = self.unknown_nodes[other, node] = now
             interval = Interval(now, is_unknown=True)
@@ -322,7 +326,7 @@ class World:
             self.pauses.setdefault(row.node, []).append(interval)
 
     def on_memory(self, row: Row) -> None:
-        """A node has less memory, or enough again."""
+        """The memory of a node is reduced or restored."""
         squeezes = self.squeezes.setdefault(row.node, [])
         if squeezes and squeezes[-1].end is None:
             squeezes[-1].end = row.time
@@ -355,7 +359,7 @@ class World:
             self.last_trouble = row.time
 
     def resume(self, node: str, now: Micros) -> None:
-        """A stopped process continues, or ends. It receives what was sent meanwhile only now."""
+        """A stopped process resumes, or ends. It receives only now what was sent meanwhile."""
         interval = self.paused.pop(node, None)
         if interval is None:
             return
@@ -363,7 +367,7 @@ class World:
         self.queue_pauses.on_resume(node, interval.start, now)
 
     def on_forget(self, row: Row) -> None:
-        """A node forgets another. If the row has a name, it is a former name of that node."""
+        """A node forgets another one. If the row has a name, it is a former name of that node."""
         self.names_forgotten += 1
         self.is_changing = True
         if not row.detail:
@@ -374,7 +378,7 @@ class World:
     def meet(self, node: str, peer: str, now: Micros) -> None:
         """A node sends a message about jobs to one that it had forgotten: they have met again.
 
-        The message does not count while FORGET may still be under way.
+        The message does not count while FORGET may be in transit.
         """
         if now - self.unknown_nodes[node, peer] < SECOND:
             return
@@ -388,7 +392,7 @@ class World:
         self.wrong_clocks.setdefault(row.node, []).append(row.time)
 
     def on_core(self, row: Row) -> None:
-        """The heal is complete: T0. The row names the core, unless that is all nodes."""
+        """The heal is complete: T0. The row names the core, unless it consists of all nodes."""
         if not self.core or row.kind == "heal.end":
             self.healed = row.time
             named = tuple(re.findall(r"\bn\d+\b", row.detail))
@@ -400,7 +404,7 @@ def _pair(one: str, other: str) -> Pair:
 
 
 def world_of(plan: Plan, obligations: Obligations) -> World:
-    """The world before the run."""
+    """Return the world before the run."""
     planned = []
     for fault in plan.faults:
         if fault.kind in MEMBERSHIP:

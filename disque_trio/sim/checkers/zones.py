@@ -1,7 +1,8 @@
-"""Zones (S30, S31): copies of a job go to different zones, and survive the loss of one.
+"""Zones (S30, S31): copies of a job are sent to different zones, and survive the loss of one.
 
-A node may have to answer sooner than all of them have confirmed, and from whichever nodes have:
-judged is to whom it sends the job (docs/bus.md, "Addresses and zones").
+A node may have to reply before all nodes have confirmed, so the zones of the confirming nodes are
+not determined. The check examines to which nodes it sends the job (docs/bus.md, "Addresses and
+zones").
 """
 
 from disque_trio.sim.checkers.case import Case
@@ -11,14 +12,14 @@ from disque_trio.tracing.rows import Row
 
 
 def zone_of(case: Case, node: str) -> str:
-    """The zone of a node that the plan names; empty if it has none."""
+    """Return the zone of a node in the plan; empty if it has none."""
     number = node.removeprefix("n")
     return case.plan.zone(int(number)) if number.isdigit() else ""
 
 
 def after_add_ok(case: Case, row: Row, job: Job) -> None:
-    """S30: the copies of a job that was added in calm have been sent to as many zones as there are
-    nodes that take copies in, or as REPLICATE asks for."""
+    """S30: the copies of a job added in calm are sent to as many zones as have nodes that accept
+    copies, or as REPLICATE allows."""
     if not case.plan.zones:
         return
     job.confirmed_in = dict.fromkeys(zone_of(case, node) for node in job.copies)
@@ -40,8 +41,8 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def after_repair(case: Case, job: Job, fit: list[str]) -> None:
-    """S30: copies that were made again in calm are in as many zones as have nodes that are left, or
-    as REPLICATE asks for, if the job was spread as well before."""
+    """S30: copies re-created in calm are in as many zones as have remaining nodes, or as REPLICATE
+    allows, if the job was spread as widely before."""
     options, world = job.options, case.world
     if not case.plan.zones or options is None or case.obligations.has_limit or world.have_left:
         return
@@ -63,7 +64,7 @@ def after_repair(case: Case, job: Job, fit: list[str]) -> None:
 
 
 def judge_zones(case: Case, job: Job) -> None:
-    """S31: a job that is on no node any more has lost copies in every zone in which it had any."""
+    """S31: a job that is on no node has lost copies in every zone in which it had any."""
     if len(job.confirmed_in) < 2:
         return
     case.check("S31")

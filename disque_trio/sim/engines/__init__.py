@@ -1,4 +1,5 @@
-"""Run plans: `heap` (whole nodes), `trio` (each a task in virtual time), `tcp` (processes).
+"""Engines that run plans: `heap` (whole nodes), `trio` (each node a task in virtual time), `tcp`
+(processes).
 
-What they share is here. The command line imports the `run` of each.
+This package contains what they share. The command line imports the `run` of each.
 """

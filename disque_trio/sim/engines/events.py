@@ -1,4 +1,4 @@
-"""The event heap: true time, and what happens when. It imports neither nodes nor links."""
+"""The event heap: true time, and the planned events. It imports neither nodes nor links."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -12,19 +12,19 @@ NEVER: Final[Micros] = 1 << 61
 
 
 class Engine:
-    """Events in order of time, then in the order in which they were planned."""
+    """A heap of events, ordered by time, then by the order in which they were planned."""
 
     __slots__ = ("_heap", "_sequence", "now", "steps")
 
     def __init__(self, now: Micros = 0) -> None:
         self.now = now
         self.steps = 0
-        """How many events have happened."""
+        """The number of processed events."""
         self._heap: list[tuple[Micros, int, Callable[[Any], None], Any]] = []
         self._sequence = 0
 
     def at(self, time: Micros, act: Callable[[Any], None], subject: Any) -> None:
-        """Plan an event for this time, or for now if that is past."""
+        """Plan an event for this time, or for now if the time is past."""
         self._sequence += 1
         now = self.now
         heappush(self._heap, (time if time > now else now, self._sequence, act, subject))
@@ -35,15 +35,15 @@ class Engine:
         heappush(self._heap, (self.now + delay, self._sequence, act, subject))
 
     def sync(self) -> Micros:
-        """Read the clock: virtual time stands still between two events."""
+        """Return the time: virtual time stands still between two events."""
         return self.now
 
     def read(self) -> Micros:
-        """The time, as a node reads it: that of the event in which it does."""
+        """Return the time that a node reads: that of the present event."""
         return self.now
 
     def next_time(self) -> Micros:
-        """The time of the next event; NEVER if there is none."""
+        """Return the time of the next event; NEVER if there is none."""
         return self._heap[0][0] if self._heap else NEVER
 
     def step(self) -> None:
@@ -53,7 +53,7 @@ class Engine:
         act(subject)
 
     def run(self, until: Micros) -> None:
-        """Process all events up to this time, and set the time."""
+        """Process all events up to this time, then advance the time to it."""
         heap, pop = self._heap, heappop
         steps = 0
         try:
@@ -68,13 +68,13 @@ class Engine:
 
 @attrs.define(eq=False)
 class Countdown:
-    """Calls `over` when so many things have happened."""
+    """Calls `over` after `left` calls of `one_less`."""
 
     left: int
     over: Callable[[], None]
 
     def one_less(self) -> None:
-        """One of them has."""
+        """Count one call down."""
         self.left -= 1
         if not self.left:
             self.over()

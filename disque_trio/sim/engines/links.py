@@ -1,8 +1,8 @@
-"""Links between nodes, from the dial to the end: those of all engines (docs/simulation.md).
+"""Links between nodes, from the dial to the end, for all engines (docs/simulation.md).
 
 A link carries frames: bytes, as real nodes write them, or objects, which cost less. The engines of
-whole nodes connect simulated ports to them, the tcp engine the sockets of its proxies. The network
-model decides when a frame arrives and what a cut does to it; the event heap holds frames in flight,
+whole nodes connect simulated ports to links, the tcp engine the sockets of its proxies. The network
+model decides when a frame arrives and how a cut affects it; the event heap holds frames in transit,
 in virtual or in real time.
 """
 
@@ -20,12 +20,12 @@ from disque_trio.statemachine.wording import Wording
 from disque_trio.wire.frames import encode_frame, one_by_one
 
 REFUSED_AFTER: Final[Micros] = 500
-"""How long a dial to an unknown address takes to fail."""
+"""The time until a dial to an unknown address fails."""
 _SILENCE: Final = Wording("")
 
 
 class LinkHandler(Protocol):
-    """Handles what comes out of one end of a connection."""
+    """Handles the events at one end of a connection."""
 
     def linked(self) -> None:
         """The dial has succeeded."""
@@ -34,14 +34,14 @@ class LinkHandler(Protocol):
         """A frame has arrived."""
 
     def ended(self) -> None:
-        """The connection has ended, or has never come up; nothing follows."""
+        """The connection has ended, or the dial has failed; no call follows."""
 
 
 class FrameObserver(Protocol):
-    """Records what becomes of frames, but for receiving, which handlers record."""
+    """Records sent and lost frames; handlers record received ones."""
 
     def sent(self, packet: "FramePacket") -> None:
-        """The frame leaves: number it, stamp it, and note what it says."""
+        """The frame is sent: set its number, its stamp and its wording."""
 
     def lost(self, packet: "FramePacket", why: str) -> None:
         """The frame will never arrive."""
@@ -49,12 +49,13 @@ class FrameObserver(Protocol):
 
 @attrs.define(eq=False)
 class FramePacket(Packet):
-    """A frame, as bytes or as an object; without one, the connection is up or has ended."""
+    """A frame, as bytes or as an object; without one, the packet reports that the connection is up
+    or has ended."""
 
     source: "End"
     frame: bytes | Frame | None = None
     is_last: bool = False
-    # The observer sets these three.
+    # The observer sets the following three.
     ref: int = 0
     stamp: Stamp = ()
     wording: Wording = _SILENCE
@@ -62,7 +63,7 @@ class FramePacket(Packet):
 
 @attrs.define(eq=False)
 class End:
-    """One end of a connection, of the node of that number."""
+    """One end of a connection, at the node with this number."""
 
     links: "Links"
     node: int
@@ -70,18 +71,18 @@ class End:
     far: "End" = attrs.field(init=False)
     handler: LinkHandler | None = None
     is_open: bool = False
-    """Frames travel; before, they are kept in `early`."""
+    """Frames are sent; before that, `early` collects them."""
     is_closed: bool = False
     early: list[FramePacket] = attrs.Factory(list)
     over: Callable[[], None] | None = None
-    """Called when this end closes, after its far end has vanished."""
+    """Called when this end closes, after its far end was half-opened."""
 
     def send(self, frames: Iterable[bytes]) -> None:
-        """Whole frames, in order."""
+        """Send whole frames, in order."""
         self.links.send(self, frames)
 
     def hang_up(self) -> None:
-        """End the connection; frames that were sent still arrive."""
+        """End the connection; frames sent before still arrive."""
         self.links.hang_up(self)
 
 
@@ -96,13 +97,14 @@ class Links:
         self._ends: dict[End, None] = {}
 
     def listen(self, node: int, welcome: Callable[[End], LinkHandler | None]) -> None:
-        """`welcome` gives the handler of the node's end of a new connection; None if it is down."""
+        """Set the node's listener: `welcome` returns the handler of its end of a new connection, or
+        None if the node is down."""
         self._listeners[node] = welcome
 
     # Dialling.
 
     def dial(self, source: int, target: int, handler: LinkHandler) -> End:
-        """Open a connection, which takes a moment, or fails after one. Target 0 is no node."""
+        """Open a connection, which succeeds or fails after a while. Target 0 is no node."""
         connection = self._network.connect(source, target or source)
         near = End(self, source, connection.forth, handler=handler)
         near.far = End(self, target, connection.back)
@@ -144,13 +146,13 @@ class Links:
     def send(self, end: End, frames: Iterable[bytes]) -> None:
         """Send frames; a connection that has ended loses them without a row.
 
-        Batches are split, because rules, rows and checkers deal with single messages.
+        Batches are split, because rules, rows and checkers handle single messages.
         """
         for frame in [single for each in frames for single in one_by_one(each)]:
             self.pass_on(end, frame, _SILENCE)
 
     def pass_on(self, end: End, frame: bytes | Frame, wording: Wording) -> None:
-        """Send one frame. What it says is left to the observer if it is not known."""
+        """Send one frame. If its wording is unknown, the observer sets it."""
         if end.is_closed:
             return
         out, network = end.out, self._network
@@ -159,7 +161,7 @@ class Links:
         if not end.is_open:
             end.early.append(packet)
         elif network.is_plain and not out.path.rules:
-            # As `_submit` does; most packets go this way.
+            # A fast path of `_submit` for most packets.
             engine = self._engine
             engine.at(network.arrival(engine.now, out), self._arrive, packet)
         else:
@@ -203,7 +205,7 @@ class Links:
             self._submit(kept)
 
     def _arrive_too_late(self, end: End, packet: FramePacket) -> None:
-        """This end is closed."""
+        """Handle a packet that arrives at a closed end."""
         if packet.frame is not None:
             self._lose(packet, "closed")
         elif not packet.is_last:
@@ -216,7 +218,7 @@ class Links:
     # Ending.
 
     def hang_up(self, end: End) -> None:
-        """End a connection from this side, up or not."""
+        """End a connection from this side, whether it is up or not."""
         if end.is_closed:
             return
         was_up = end.is_open or end.far.is_open
@@ -238,22 +240,21 @@ class Links:
             end.over()
 
     def _close(self, end: End) -> None:
-        """Close this end, and tell its handler."""
+        """Close this end, and report that to its handler."""
         self._forget(end)
         if end.handler is not None:
             end.handler.ended()
 
     def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """End the target's ends of all connections between the two, without telling the source.
-
-        `over` is called once the source has ended those that it has dialled. False if it has none.
-        """
+        """End the target's ends of all connections between the two, without a notice to the source.
+        `over` is called when the source has ended the connections that it dialled. Return False if
+        there are none."""
         ends = [
             end
             for end in self._ends
             if (end.node, end.far.node) == (source, target) and end.is_open and end.far.is_open
         ]
-        # Nodes send messages about jobs on links that they have dialled only.
+        # Nodes send messages about jobs only on links that they have dialled.
         dialled = [end for end in ends if end.out.connection.dialler == source]
         last = Countdown(len(dialled), over)
         for end in dialled:
@@ -263,7 +264,7 @@ class Links:
         return bool(dialled)
 
     def crashed(self, node: int) -> None:
-        """The kernel ends the connections of a process that is gone."""
+        """End the connections of a process that has ended, as the kernel does."""
         for end in [end for end in self._ends if end.node == node]:
             end.handler = None
             self.hang_up(end)
@@ -277,7 +278,7 @@ class Links:
             self._engine.at(due, self._look, connection)
 
     def _look(self, connection: Connection) -> None:
-        """Break the connection if it has waited for too long."""
+        """Break the connection if a packet has waited for too long."""
         connection.is_watched = False
         due = self._network.stall_due(connection)
         if due is not None and due > self._engine.now:
@@ -294,7 +295,7 @@ class Links:
                 self._lose(packet, "broken")
 
     def mended(self, source: int, target: int) -> None:
-        """A cut or clog has ended: deliver the packets that were kept."""
+        """A cut or clog has ended: deliver the packets that it delayed."""
         for time, channel in self._network.flushes(self._engine.now, source, target):
             self._engine.at(time, self._flush, channel)
 

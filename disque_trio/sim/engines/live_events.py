@@ -1,7 +1,7 @@
-"""The event heap beside running tasks: events happen as Trio's clock or the real one goes on.
+"""The event heap beside running tasks: events happen as Trio's clock or the real one advances.
 
-Code that is not called by an event, such as a node that its own timer has woken or a socket with
-new bytes, calls `sync` first.
+Code that is not called by an event calls `sync` first: a node whose own timer has fired, or a
+socket with new bytes.
 """
 
 import heapq
@@ -20,11 +20,11 @@ class LiveEngine(Engine):
     __slots__ = ("_alarm", "_clock", "_sleeps_until", "epoch")
 
     def __init__(self, clock: Callable[[], Micros], now: Micros) -> None:
-        """By the engine, it is `now`."""
+        """`now` is the engine's time at the start."""
         super().__init__(now)
         self._clock = clock
         self.epoch = clock() - now
-        """What the clock shows at time 0."""
+        """The clock's reading at time 0."""
         self._alarm = trio.Event()
         self._sleeps_until: Micros = NEVER
 
@@ -34,12 +34,12 @@ class LiveEngine(Engine):
         return self.now
 
     def restart(self) -> None:
-        """Let it be time 0."""
+        """Set the time to 0."""
         self.epoch = self._clock()
         self.now = 0
 
     def read(self) -> Micros:
-        """A node that runs in a task reads the clock."""
+        """Read the clock, for a node that runs in a task."""
         return self.sync()
 
     def at(self, time: Micros, act: Callable[[Any], None], subject: Any) -> None:

@@ -1,4 +1,5 @@
-"""The `DiskThread` of a simulated node, but for its time: what is done waits to be collected."""
+"""The `DiskThread` of a simulated node, without its timing: results wait until they are
+collected."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,21 +12,21 @@ Then = Callable[[Outcome[Any]], None]
 
 
 class SimulatedThread:
-    """What is done takes no time, unless a subclass says so."""
+    """A thread whose work takes no time, unless a subclass changes that."""
 
     def __init__(self) -> None:
         self.wake: Callable[[], None] = lambda: None
         self.pending = 0
         self._done: list[Callable[[], None]] = []
         self._abandoned = 0
-        """How often what was started was abandoned."""
+        """The number of calls of `abandon`."""
 
     def _begin(self, write: Act, sync: Act | None, then: Then) -> None:
-        """Write, sync if that is to be done, and `_finish`, now or later."""
+        """Write, sync if requested, and call `_finish`, now or later."""
         self._finish(done(write, sync), then)
 
     def _finish(self, outcome: Outcome[Any], then: Then) -> None:
-        """All is done."""
+        """Record the result, and wake the node."""
         self._done.append(partial(then, outcome))
         self.wake()
 
@@ -38,7 +39,7 @@ class SimulatedThread:
         sync: Act | None = None,
         wait_s: float = 0.0,  # noqa: ARG002
     ) -> None:
-        """Do something. The journal starts nothing else before `then` has been called."""
+        """Start work. The journal starts no other before `then` has been called."""
         abandoned = self._abandoned
 
         def on_done(outcome: Outcome[Any]) -> None:
@@ -58,24 +59,24 @@ class SimulatedThread:
         *,
         sync: Act | None = None,
     ) -> None:
-        """Do something meanwhile."""
+        """Start work beside that of `start`."""
         self.pending += 1
         self._begin(partial(act, *args), sync, then)
 
     def collect(self) -> None:
-        """Tell what has been done."""
+        """Call `then` for all finished work."""
         done, self._done = self._done, []
         self.pending -= len(done)
         for call in done:
             call()
 
     def abandon(self) -> None:
-        """Do not call `then` for what was started."""
+        """Do not call `then` for the work of earlier `start`s."""
         self._abandoned += 1
 
 
 def done(write: Act, sync: Act | None) -> Outcome[Any]:
-    """Write, and sync unless that fails; what it returned, or what has failed."""
+    """Write, and sync unless the write fails; return the result of the write, or the error."""
     written = capture(write)
     if sync is None or isinstance(written, Error):
         return written

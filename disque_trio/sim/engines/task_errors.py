@@ -1,4 +1,4 @@
-"""Errors of tasks, without the exception groups that nurseries put around them."""
+"""Errors of tasks, without the exception groups of nurseries."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from disque_trio.terminal.interrupts import is_interrupt
 
 
 def root_of(error: Exception) -> Exception:
-    """The error within the groups; of several, the first."""
+    """Return the first error within nested groups."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -15,7 +15,8 @@ def root_of(error: Exception) -> Exception:
 
 @contextlib.contextmanager
 def ungrouped() -> Iterator[None]:
-    """Raise the error in place of its group, and Ctrl-C in place of those of nurseries."""
+    """Raise the first error in place of its group, and KeyboardInterrupt in place of a group of a
+    nursery."""
     try:
         yield
     except ExceptionGroup as group:

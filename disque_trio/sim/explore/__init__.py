@@ -1,6 +1,6 @@
-"""A model checker of small scopes over the production machines (docs/exploring.md).
+"""A model checker of small scopes with the production machines (docs/exploring.md).
 
-`scope` is what is explored, `machines` runs one node and copies it, `canonical` compares states,
-`world` knows all nodes and what may happen next, `judge` what must hold, `fairness` what must come
-about, and `search` visits every state.
+`scope` defines what is explored. `machines` runs one node and copies it, `canonical` compares
+states, `world` has all nodes and the steps that may happen next, `judge` checks invariants,
+`fairness` liveness, and `search` visits every state.
 """

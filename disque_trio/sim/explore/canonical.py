@@ -1,7 +1,7 @@
-"""The canonical form of a node's state: equal forms behave alike.
+"""The canonical form of a node's state: nodes with equal forms behave alike.
 
 Every field of every record is part of the form unless it is listed here. Moments of the monotonic
-clock are kept apart from the rest, so that a form can be compared at any time; names of nodes are
+clock are kept apart from the rest, so that forms can be compared at any time; names of nodes are
 replaced by numbers, so that nodes can be exchanged (docs/exploring.md, "States").
 """
 
@@ -41,9 +41,9 @@ from disque_trio.statemachine.tombstones import Tombstones
 from disque_trio.statemachine.transfer import RATE_WINDOW
 
 FAR: Final[Millis] = 3_600_000
-"""A moment that is further away is never reached by a path; all such moments are alike."""
+"""No path reaches a moment that is further away than this; all such moments are equal."""
 OLD: Final[Millis] = 60_000
-"""Longer ago than any period of the protocol that is measured from a past moment."""
+"""Moments further in the past are equal: longer ago than any period that the protocol measures."""
 
 AGES: Final[dict[str, Millis]] = {
     "until": 0,
@@ -55,7 +55,7 @@ AGES: Final[dict[str, Millis]] = {
     "import_started": RATE_WINDOW,
     "import_previous_started": RATE_WINDOW,
 }
-"""Moments of these names that are longer ago are alike: nothing is measured from them any more."""
+"""By name of a moment: its greatest age. Older moments are equal: nothing is measured from them."""
 
 MOMENTS: Final[dict[type, str]] = {
     Timed: "due",
@@ -88,11 +88,11 @@ DURATIONS: Final[dict[type, str]] = {
     Limit: "retry",
     Setting: "epoch period group_period",
 }
-"""Milliseconds that are compared as they are. The scope sets when a job was made; what it asks for
-`before` everything else, such as limits, is always at the same time."""
+"""Milliseconds that are compared as they are. The scope fixes when a job was created; its steps
+`before` all others, such as limits, always happen at the same time."""
 
 LEFT_OUT: Final[dict[type, str]] = {
-    # Links that tie records together, and what follows from other fields.
+    # Links that connect records, and fields that follow from others.
     Timed: "slot earlier later",
     Job: "before after",
     NodeState: "mono wall micros config rng facts knobs stats tally table jobs queues clients"
@@ -100,7 +100,7 @@ LEFT_OUT: Final[dict[type, str]] = {
     " delayed leased restored due_seconds unqueued adding adding_bytes awaited monitors paused"
     " memory out trace traces slowlog latency scans job_scans last_scan begun pause_timer cluster"
     " drawn_at drawn last_client last_made last_number dead recovered recovering expired endings",
-    # What only people see, and times from which nothing follows in a scope.
+    # Fields for people only, and times that have no effect in a scope.
     Client: "id address created active name library library_version protocol command most_pending"
     " is_unix wrong_passwords awaits authenticated",
     KeptResult: "at",
@@ -114,30 +114,30 @@ LEFT_OUT: Final[dict[type, str]] = {
     Cron: "runs",
     Repair: "listed",
 }
-"""Fields that are no part of a form."""
+"""Fields that are not part of a form."""
 
 SORTED: Final = frozenset(
     {"known", "asked", "responders", "reports", "answers", "last_answers", "silent", "failing",
      "awaited", "since", "blacklist", "index", "kept", "holders", "confirmed", "members", "targets",
      "down", "lost", "shares"}
 )  # fmt: skip
-"""Dictionaries, and tuples of nodes, whose order means nothing."""
+"""Dictionaries, and tuples of nodes, whose order has no meaning."""
 
 Form = tuple[Any, ...]
 Fields = tuple[tuple[str, Millis | None, bool], ...]
-"""Of each field its name, after how long its moments are alike (None: it is no moment), and whether
-it is sorted."""
+"""For each field: its name, the age after which its moments are equal (None if it is no moment),
+and whether it is sorted."""
 
 _fields: dict[type, Fields] = {}
 
 
 def listed(table: dict[type, str], kind: type) -> list[str]:
-    """The names of a record's fields in one of the tables, those of its bases included."""
+    """Return the names of a record's fields in one of the tables, including those of its bases."""
     return [name for base in kind.__mro__ for name in table.get(base, "").split()]
 
 
 def fields_of(kind: type) -> Fields:
-    """The fields of a record that are part of its form."""
+    """Return the fields of a record that are part of its form."""
     found = _fields.get(kind)
     if found is None:
         moments, left_out = listed(MOMENTS, kind), listed(LEFT_OUT, kind)
@@ -157,14 +157,14 @@ def fields_of(kind: type) -> Fields:
 
 @attrs.frozen
 class Canonical:
-    """A form with its moments in the order in which they are met."""
+    """A form, with its moments in the order of their occurrence."""
 
     form: Form
     moments: tuple[tuple[Millis, Millis], ...]
-    """Each with its greatest age."""
+    """Moments with their greatest ages."""
 
     def at(self, now: Millis) -> tuple[Millis, ...]:
-        """The moments as seen from this time."""
+        """Return the moments relative to this time."""
         return tuple([_seen(moment - now, age) if moment else FOREVER
                       for moment, age in self.moments])  # fmt: skip
 
@@ -174,18 +174,19 @@ def _seen(left: Millis, age: Millis) -> Millis:
 
 
 class Writer:
-    """Writes the form of one node, with `numbers` in the place of the names of nodes."""
+    """Writes the form of one node, with `numbers` in place of the names of nodes."""
 
     def __init__(self, numbers: dict[NodeId, int], clients: dict[int, int]) -> None:
         self._numbers = numbers
         self._clients = clients
-        """The scope's number of each client, by that of the machine."""
+        """By number of a client in the machine: its number in the scope."""
         self.moments: list[tuple[Millis, Millis]] = []
 
     def node(
         self, node: NodeState, journal: dict[bytes, Record], callers: Iterable[int], wall: Millis
     ) -> Canonical:
-        """The form of a node, of what its disk has, and of the nodes with links to it."""
+        """Return the form of a node, of the content of its disk, and of the nodes with links to
+        it."""
         cluster = node.cluster
         form = (
             self._record(node),
@@ -249,7 +250,8 @@ class Writer:
         return (self.value(pair[0]), self.value(pair[1]))
 
     def value(self, value: Any) -> Any:
-        """The form of a value, with a name in the place of what is written elsewhere."""
+        """Return the form of a value. An object that is part of the form elsewhere is replaced by
+        its name."""
         if value is None or isinstance(value, int | str | float):
             return value
         if isinstance(value, enum.Enum):
@@ -266,23 +268,23 @@ class Writer:
         return getattr(value, "__qualname__", "callable")
 
     def items(self, values: Iterable[Any]) -> list[Any]:
-        """Those of a list or tuple."""
+        """Return the forms of the items of a list or tuple."""
         return [self.value(each) for each in values]
 
     def pairs(self, values: dict[Any, Any]) -> list[Any]:
-        """Those of a dictionary, in its order."""
+        """Return the forms of the items of a dictionary, in its order."""
         return [self._pair(each) for each in values.items()]
 
     def tombstones(self, tombstones: Tombstones) -> Any:
-        """The ids, without their age."""
+        """Return the ids, without their ages."""
         return sorted([(id, tombstones.is_acked(id)) for id in tombstones.ids()])
 
     def client_number(self, client: Client) -> Any:
-        """A client that is named."""
+        """Return the form of a reference to a client."""
         return ("client", self._number(client.id))
 
     def _order(self, timers: Timers) -> Any:
-        """What is due at the same time is handled in this order."""
+        """Return the order in which timers due at the same time are handled."""
         return [
             [type(owner).__name__ for owner in owners]
             for _, owners in timers.armed()
@@ -324,10 +326,10 @@ _WRITERS: Final[dict[type, Callable[[Writer, Any], Any]]] = {
 
 
 def frozen(value: Any) -> Any:
-    """With tuples in the place of lists, so that it can be a key."""
+    """Return the value with tuples in place of lists, so that it can be a key."""
     return tuple([frozen(each) for each in value]) if isinstance(value, list | tuple) else value
 
 
 def numbers_of(ids: Sequence[NodeId], order: Sequence[int]) -> dict[NodeId, int]:
-    """Which number stands for each node if the nodes are in this order."""
+    """Return the number of each node if the nodes are in this order."""
     return {id: order[place] for place, id in enumerate(ids)}

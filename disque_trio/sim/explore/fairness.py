@@ -1,7 +1,7 @@
-"""What must come about from every settled world, if nothing happens to it any more.
+"""What must happen from every settled world if there are no further faults or requests.
 
-Faults are undone, clients leave, and a worker at every node takes and acknowledges all that there
-is. Then every job that was not lost must have been delivered, and no node may keep anything.
+Faults are undone, clients disconnect, and a worker at every node takes and acknowledges every job.
+Then every job that was not lost must be delivered, and no node may keep a record.
 """
 
 from typing import Final
@@ -15,25 +15,25 @@ from disque_trio.statemachine.base import ACKED, DEAD, Millis
 from disque_trio.terminal.counting import counted
 
 QUIET: Final[Millis] = 15_000
-"""How long nodes have to agree before there are workers."""
+"""How long nodes have to agree before workers start."""
 REPAIR: Final[Millis] = 30_000
-"""How long the repair of copies may take besides."""
+"""The additional time for the repair of copies."""
 LIMIT: Final[Millis] = 1_200_000
-"""How long everything may take: several of the longest pauses between attempts to collect."""
+"""The longest time for everything: several of the longest pauses between attempts to collect."""
 _WORKERS: Final = 100
 
 
 class Fairness:
-    """Judges the future of settled worlds. Futures that have been judged are known again."""
+    """Judges the future of settled worlds. Each future is judged once."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._known: dict[tuple[object, ...], str] = {}
         self.judged = 0
-        """How many different worlds were judged."""
+        """The number of different worlds that were judged."""
 
     def fault_of(self, world: World) -> str:
-        """What does not come about; empty if everything does."""
+        """Return what does not happen; empty if everything does."""
         key = (*self._rules.key(world), world.up)
         found = self._known.get(key)
         if found is None:
@@ -53,7 +53,7 @@ class _Future:
                                for words in client.does if words[0] == "ADDJOB"})  # fmt: skip
 
     def run(self) -> str:
-        """What does not come about."""
+        """Return what does not happen."""
         self._undo()
         scope, gone = self._rules.scope, any(self._world.gone)
         if gone or any(job.key for job in scope.jobs):
@@ -69,7 +69,7 @@ class _Future:
         return self._await_end()
 
     def _undo(self) -> None:
-        """Clients leave, faults end."""
+        """Disconnect the clients, and end the faults."""
         rules = self._rules
         change = Change(rules, self._world)
         for number, script in enumerate(self._world.scripts):
@@ -82,14 +82,14 @@ class _Future:
             self._world = rules.apply(self._world, after[0])
 
     def _pass(self, duration: Millis) -> None:
-        """Let time pass, and everything happen in its order."""
+        """Advance the time by the duration; events happen in their order."""
         end = self._world.now + duration
         while self._step(end):
             pass
         self._world = attrs.evolve(self._world, now=max(self._world.now, end))
 
     def _step(self, end: Millis) -> bool:
-        """One event. False if there is none before the end."""
+        """Process one event. Return False if there is none before the end."""
         rules, world = self._rules, self._world
         if world.broken:
             return False
@@ -126,7 +126,7 @@ class _Future:
         self._become(change)
 
     def _forget(self) -> None:
-        """An operator removes the nodes that are lost for good."""
+        """Make an operator remove the nodes that are lost for good."""
         gone = [place for place, is_gone in enumerate(self._world.gone) if is_gone]
         for place, is_up in enumerate(self._world.up):
             for lost in gone if is_up else ():
@@ -139,7 +139,8 @@ class _Future:
         self._world = change.world()
 
     def _thin(self) -> str:
-        """A job with fewer copies than it must have, after a repair."""
+        """Return a description of a job with too few copies after a repair; empty if there is
+        none."""
         world, rules = self._world, self._rules
         for number, job in enumerate(rules.scope.jobs):
             life, id = world.lives[number], rules.ids[number]
@@ -160,7 +161,7 @@ class _Future:
         self._pass(1_000)
 
     def _await_end(self) -> str:
-        """Until nothing is left."""
+        """Wait until nothing is left."""
         end = self._world.now + LIMIT
         path = []
         while left := self._left():
@@ -178,7 +179,7 @@ class _Future:
         return left
 
     def _left(self) -> str:
-        """What has not come about yet."""
+        """Return what has not happened yet."""
         world, rules = self._world, self._rules
         if world.broken:
             return world.broken
@@ -196,7 +197,8 @@ class _Future:
         return ""
 
     def _shared_key(self) -> str:
-        """Two jobs with one key that no worker has had."""
+        """Return a description of two jobs with one key that no worker has had; empty if there is
+        none."""
         if any(
             "IFEXISTS" in words for client in self._rules.scope.clients for words in client.does
         ):

@@ -1,6 +1,6 @@
 """What must hold in every world of a scope.
 
-Everything here is a fact of one node, or one that never ceases to hold once it does: so it is found
+Every property here concerns one node, or, once it holds, holds forever. So a violation is found
 however independent events are ordered (docs/exploring.md, "What is checked").
 """
 
@@ -19,28 +19,28 @@ _ENDS: Final = (b"ACKJOB", b"FASTACK", b"DELJOB")
 
 @attrs.frozen
 class Life:
-    """What clients and faults have done to a job."""
+    """The effects of clients and faults on a job."""
 
     added: bool = False
-    """Its ADDJOB has been answered with its id."""
+    """The reply to its ADDJOB contained its id."""
     taken: int = 0
-    """How often it was delivered."""
+    """The number of its deliveries, up to 3."""
     acked: tuple[int, ...] = ()
-    """The nodes to which clients have acknowledged it, and that know."""
+    """The nodes to which clients have acknowledged it, and that have the ack."""
     done: bool = False
     """A client has ended it."""
     over: bool = False
     """No node can deliver it any more."""
     lost: int = 0
-    """How many of its copies faults have destroyed."""
+    """The number of its copies that faults have destroyed, up to 4."""
 
     def exchanged(self, order: Sequence[int]) -> "Life":
-        """The same with nodes in another order."""
+        """Return the life with the nodes in another order."""
         return attrs.evolve(self, acked=tuple(sorted([order[place] for place in self.acked])))
 
 
 class Rules(Protocol):
-    """What is judged by: `world.Rules`."""
+    """The part of `world.Rules` that is used here."""
 
     scope: Scope
     ids: tuple[JobId, ...]
@@ -48,7 +48,7 @@ class Rules(Protocol):
 
 
 class Change(Protocol):
-    """What is judged: `world.Change`."""
+    """The part of `world.Change` that is judged."""
 
     nodes: list[Local]
     up: list[bool]
@@ -59,7 +59,7 @@ class Change(Protocol):
 
 
 def asked(rules: Rules, change: Change, place: int, words: tuple[bytes, ...]) -> None:
-    """A client is about to ask a node."""
+    """Record a request that a client is about to send."""
     if words[0] in _ENDS:
         for id in words[1:]:
             if id in rules.numbers:
@@ -79,14 +79,14 @@ def _end(rules: Rules, change: Change, number: int, place: int, *, is_ack: bool)
 
 
 def added(rules: Rules, change: Change, job: Job, reply: Reply) -> None:
-    """An ADDJOB has been answered, maybe with another job that has its key."""
+    """Record the reply to an ADDJOB, which may contain the id of another job with its key."""
     if isinstance(reply, Status) and reply.text == rules.ids[job.number]:
         life = change.lives[job.number]
         change.lives[job.number] = attrs.evolve(life, added=True)
 
 
 def served(rules: Rules, change: Change, place: int, reply: Reply) -> JobId:
-    """Jobs were delivered, if the reply is that of a GETJOB. Returns the id of the last one."""
+    """Record the deliveries in a reply, if it is one to GETJOB. Return the id of the last job."""
     last = b""
     for each in reply if isinstance(reply, list) else ():
         if not (isinstance(each, list) and len(each) >= 3 and each[1] in rules.numbers):
@@ -105,7 +105,7 @@ def served(rules: Rules, change: Change, place: int, reply: Reply) -> JobId:
 
 
 def taken(rules: Rules, change: Change) -> None:
-    """The rule is broken if clients have received more than `most_taken` deliveries."""
+    """Report a violation if clients have received more than `most_taken` deliveries."""
     most, count = rules.scope.most_taken, sum([life.taken for life in change.lives])
     if most and count > most:
         _break(change, f"{count} deliveries, where there may be {most}")
@@ -116,7 +116,7 @@ def _break(change: Change, text: str) -> None:
 
 
 def crashed(rules: Rules, change: Change, place: int) -> None:
-    """A node loses its memory, and maybe its disk."""
+    """Record that a node loses its memory, and maybe its disk."""
     forgets = change.gone[place] or not rules.scope.journal
     for number, life in enumerate(change.lives):
         fate = change.nodes[place].fates.get(rules.ids[number])
@@ -130,7 +130,7 @@ def crashed(rules: Rules, change: Change, place: int) -> None:
 
 
 def follow(rules: Rules, change: Change) -> list[Life]:
-    """The lives after a change, with what follows from all nodes together."""
+    """Return the lives after a change, with the consequences of the states of all nodes."""
     return [_followed(rules, change, number) for number in range(len(change.lives))]
 
 
@@ -151,7 +151,8 @@ def _followed(rules: Rules, change: Change, number: int) -> Life:
 
 
 def fates_of(rules: Rules, change: Change, id: JobId) -> Iterator[Fate]:
-    """What the nodes know of a job, those included that are down and have it on disk."""
+    """Yield the records of a job on all nodes, including nodes that are down and have it on
+    disk."""
     for place, local in enumerate(change.nodes):
         is_there = change.up[place] or (rules.scope.journal and not change.gone[place])
         if is_there and id in local.fates:
@@ -159,7 +160,7 @@ def fates_of(rules: Rules, change: Change, id: JobId) -> Iterator[Fate]:
 
 
 def _is_carried(change: Change, id: JobId) -> bool:
-    """Is the job under way to a node?"""
+    """Is a copy of the job in transit?"""
     return any(
         isinstance(letter.message, JobsMessage)
         and any(copy.id == id for copy in letter.message.copies)
@@ -169,7 +170,7 @@ def _is_carried(change: Change, id: JobId) -> bool:
 
 
 def _has_heir(rules: Rules, change: Change, job: Job) -> bool:
-    """Did it yield to another job with its key?"""
+    """Did the job yield to another one with its key?"""
     others = [each for each in rules.scope.jobs if each.key == job.key and each is not job]
     return bool(job.key) and any(
         change.lives[other.number].added or any(fates_of(rules, change, rules.ids[other.number]))

@@ -1,8 +1,8 @@
 """One node of a scope: a production machine with its disk, which is copied from state to state.
 
-A state of a node is kept as an image (`Local`), which is equal to another one exactly if it behaves
-alike at the same time. What a node does with an input at a time is computed once (`Machines.step`):
-most interleavings differ only in what other nodes do meanwhile.
+A state of a node is kept as an image (`Local`). Two images are equal exactly if they behave alike
+at the same time. The result of an input at a time is computed once (`Machines.step`): most
+interleavings differ only in the events at other nodes.
 """
 
 import io
@@ -55,51 +55,53 @@ START: Final[Millis] = 80_000
 WALL: Final[Millis] = 1_800_000_000_000
 PORT: Final = 7711
 INSTANT: Final = ABOUT_NODES
-"""Messages that arrive at once: what the heartbeat says of nodes is not explored."""
+"""Messages that arrive at once: heartbeat messages about nodes are not explored."""
 _EMPTY: Final[Mapping[JobId, Record]] = MappingProxyType({})
 _DRAWS: Final = (0.5, 0.9, 0.1, 0.7, 0.3)
 _SHARED: Final = (
     "config", "rng", "facts", "stats", "knobs", "tally", "slowlog", "latency", "traces", "trace",
     "out", "endings",
 )  # fmt: skip
-"""Of a node's state what all its images share: nothing that a scope can see follows from it."""
+"""The parts of a node's state that all its images share: they have no effect that a scope can
+observe."""
 
 
 class Fixed(random.Random):
-    """Draws the same numbers in every step, from the middle outwards, and the identity that the
+    """Returns the same numbers in every step, starting in the middle, and the identity that the
     scope gives to the next job."""
 
     bits = 0
     drawn = 0
 
     def random(self) -> float:
-        """Neither early nor late, if it is the first; the next ones are elsewhere."""
+        """Return the first number, neither early nor late, and then others."""
         self.drawn += 1
         return _DRAWS[(self.drawn - 1) % len(_DRAWS)]
 
     def getrandbits(self, k: int, /) -> int:
-        """The identity, in every `k` bits."""
+        """Return the identity in `k` bits."""
         return self.bits & (1 << k) - 1
 
 
 @attrs.frozen(eq=False)
 class Letter:
-    """A message with what its frame says, as it lies in a link. Equal ones are one object."""
+    """A message in a link, with the parts of its frame that matter. Equal messages are one
+    object."""
 
     message: Message
     leaving: bool
     forms: tuple[int, ...]
-    """For each order of the nodes that can be exchanged, the number of the form."""
+    """By order of the exchangeable nodes: the number of the form."""
 
     @property
     def is_instant(self) -> bool:
-        """Does it arrive at once?"""
+        """Does the message arrive at once?"""
         return isinstance(self.message, INSTANT)
 
 
 @attrs.frozen
 class Input:
-    """What happens to a node: a method of `Running`, and its arguments."""
+    """An input to a node: a method of `Running`, and its arguments."""
 
     kind: str
     arguments: tuple[Any, ...] = ()
@@ -107,7 +109,7 @@ class Input:
 
 @attrs.frozen
 class Fate:
-    """What a node knows of one job."""
+    """A node's record of one job."""
 
     state: int
     key: tuple[bytes, bytes] | None
@@ -122,36 +124,37 @@ class Local:
     number: int
     image: bytes
     at: Millis
-    """The time by its own clock."""
+    """The time by the node's own clock."""
     forms: tuple[tuple[int, Canonical], ...]
-    """For each order of the nodes that can be exchanged, the number of the form."""
+    """By order of the exchangeable nodes: the number of the form, and the form."""
     due: Millis
-    """After how long it wants a tick, the heartbeat left out."""
+    """The time until its next timer, the heartbeat excluded."""
     beat: Millis
-    """After how long its heartbeat is due; `FOREVER` while that has nothing to do."""
+    """The time until its heartbeat; `FOREVER` while the heartbeat has nothing to do."""
     fates: dict[JobId, Fate]
     blocked: tuple[int, ...]
-    """The scope's clients that wait for a reply."""
+    """The clients of the scope that wait for a reply."""
 
 
 @attrs.frozen
 class Done:
-    """What a node did with an input."""
+    """The result of an input at a node."""
 
     local: Local
     letters: tuple[tuple[int, bool, Letter], ...] = ()
-    """To which node, whether back on a link that the node has dialled, and what."""
+    """The target node, whether it is sent back on a link that the target has dialled, and the
+    message."""
     replies: tuple[tuple[int, Reply], ...] = ()
     dials: tuple[int, ...] = ()
     hangups: tuple[tuple[int, bool], ...] = ()
-    """To which node, and whether it was that node's link."""
+    """The other node, and whether the link was dialled by it."""
     error: str = ""
-    """The invariant that is broken, or the exception."""
+    """The violated invariant, or the exception."""
 
 
 @attrs.define(eq=False)
 class Running:
-    """A node that is not an image."""
+    """A node that runs, as opposed to an image."""
 
     machine: Machine
     place: int
@@ -162,17 +165,17 @@ class Running:
 
     @property
     def node(self) -> NodeState:
-        """Its state."""
+        """The state of the node."""
         return self.machine.state
 
     # Inputs.
 
     def tick(self, now: Now) -> None:
-        """Its timer."""
+        """Its timer fires."""
         self.machine.tick(now)
 
     def ask(self, now: Now, client: int, bits: int, words: tuple[bytes, ...]) -> None:
-        """A client asks; a job that this makes has these bits as its identity."""
+        """A client sends a request; if it adds a job, these bits are the job's identity."""
         rng = self.node.rng
         assert isinstance(rng, Fixed)
         rng.bits = bits
@@ -189,7 +192,8 @@ class Running:
             self.machine.disconnect(found, now)
 
     def receive(self, now: Now, sender: int, back: bool, letter: Letter) -> None:
-        """A message of another node has come, back on a link of this one or not."""
+        """A message of another node arrives, on the link that this one has dialled (`back`) or
+        not."""
         peer = self.node.cluster.nodes.get(self.ids[sender])
         link = (peer.link if peer else 0) if back else self.incoming.get(sender, 0)
         self.machine.message(link, self._frame(sender, letter), now)
@@ -201,7 +205,7 @@ class Running:
         return Frame(self.ids[sender], PORT, flags, letter.message)
 
     def accept(self, now: Now, sender: int) -> None:
-        """Another node has dialled."""
+        """Another node has dialled this one."""
         self.incoming[sender] = self.machine.accepted(address(self.place), address(sender), now)
 
     def linked(self, now: Now, to: int) -> None:
@@ -210,7 +214,8 @@ class Running:
         self.machine.linked(peer.link, address(self.place), address(to), now)
 
     def unlinked(self, now: Now, other: int, back: bool) -> None:
-        """A link has ended: to another node, or from there. The heartbeat dials at once."""
+        """A link has ended: the node's own (unless `back`), or one from the other node. The
+        heartbeat dials at once."""
         if back:
             self.machine.unlinked(self.incoming.pop(other, 0), now)
             return
@@ -223,7 +228,7 @@ class Running:
     # Outputs.
 
     def take(self, now: Now) -> Outbox:
-        """The outbox, with its records on disk."""
+        """Return the outbox, after its records are on disk."""
         out = self.machine.take()
         for record in out.records:
             if isinstance(record, LoadJob):
@@ -237,7 +242,8 @@ class Running:
         return out
 
     def settle(self) -> None:
-        """Let the timers be as if no deadline had ever moved, and the heartbeat rest if it can."""
+        """Set each timer to its present deadline, as if it had never moved, and disarm the
+        heartbeat if it is at rest."""
         timers = self.node.timers
         for due, owners in timers.armed():
             for owner in owners:
@@ -251,12 +257,12 @@ class Running:
 
 
 def address(place: int) -> str:
-    """Where a node is."""
+    """Return the address of a node."""
     return f"10.0.0.{place + 1}"
 
 
 def is_at_rest(node: NodeState) -> bool:
-    """Has the heartbeat nothing to do but to ping nodes that answer?"""
+    """Does the heartbeat only have to ping nodes that answer?"""
     if node.repair.failing or node.repair.has_changes or node.repair.lacking:
         return False
     myself = node.cluster.myself
@@ -270,7 +276,7 @@ def is_at_rest(node: NodeState) -> bool:
 
 
 class Machines:
-    """The nodes of one scope: begins them, and computes what they do."""
+    """The nodes of one scope: starts them, and computes the results of inputs."""
 
     def __init__(self, count: int, config: Config, exchangeable: Sequence[int]) -> None:
         self.ids = tuple([b"abcdefgh"[place : place + 1] * 40 for place in range(count)])
@@ -281,17 +287,18 @@ class Machines:
         self._letters: dict[str, Letter] = {}
         self._done: dict[Any, Done] = {}
         self.computed = 0
-        """How many steps were not known yet."""
+        """The number of steps that were computed, not looked up."""
         self._shared = [self._make(place, Now(START, WALL)).machine for place in range(count)]
 
     # Time.
 
     def now(self, mono: Millis) -> Now:
-        """The clocks of all nodes."""
+        """Return the clocks of all nodes at this time."""
         return Now(mono, WALL + mono - START)
 
     def time_of(self, mono: Millis, words: Sequence[bytes], bits: int) -> Now:
-        """The same; a job's creation stamp is what the scope says, whenever its ADDJOB comes."""
+        """Return the clocks for a request. The scope fixes the creation stamp of a job, whenever
+        its ADDJOB arrives."""
         is_add = words[:1] == (b"ADDJOB",)
         return Now(mono, WALL - 1_000 + (bits & 0xFF)) if is_add else self.now(mono)
 
@@ -312,7 +319,7 @@ class Machines:
         mono: Millis = START,
         settings: Sequence[tuple[bytes, Setting]] = (),
     ) -> Done:
-        """Start a node with what its disk has, at this time by its own clock."""
+        """Start a node with the content of its disk, at this time by its own clock."""
         now = self.now(mono)
         running = self._make(place, now)
         limiting.restore(running.node, settings)
@@ -324,16 +331,16 @@ class Machines:
         return self._finish(running, now, running.take(now))
 
     def journal_of(self, local: Local, place: int) -> dict[JobId, Record]:
-        """What is on the disk of a node."""
+        """Return the content of a node's disk."""
         return self.revive(local, place).journal
 
     def limits_of(self, local: Local, place: int) -> list[tuple[bytes, Setting]]:
-        """The limits in the nodes.conf of a node."""
+        """Return the limits in the nodes.conf of a node."""
         limits = self.revive(local, place).node.limits
         return [(name, limit.setting) for name, limit in limits.items()]
 
     def revive(self, local: Local, place: int) -> Running:
-        """The node of an image."""
+        """Return the node of an image."""
         fields, journal, clients, incoming = pickle.loads(local.image)
         state = NodeState.__new__(NodeState)
         shared = self._shared[place]
@@ -350,7 +357,7 @@ class Machines:
         return Running(machine, place, self.ids, journal, known, incoming)
 
     def step(self, place: int, local: Local, elapsed: Millis, node_input: Input) -> Done:
-        """What a node does with an input after this time."""
+        """Return the result of an input to a node after this time."""
         key = (place, local.number, elapsed, node_input)
         done = self._done.get(key)
         if done is None:
@@ -361,7 +368,7 @@ class Machines:
     def carry_out(
         self, running: Running, mono: Millis, node_input: Input, trace: list[Event] | None = None
     ) -> Done:
-        """The same for a node that is not an image any more."""
+        """Return the result of an input to a running node."""
         self.computed += 1
         now = self.now(mono)
         if node_input.kind == "ask":
@@ -447,7 +454,7 @@ class Machines:
     # Images.
 
     def image(self, running: Running, now: Now) -> Local:
-        """The image of a node, which is that of any equal one."""
+        """Return the image of a node; equal nodes share one image."""
         node = running.node
         numbers = {client.id: number for number, client in running.clients.items()}
         wall = self.now(now.mono).wall
@@ -483,18 +490,18 @@ class Machines:
         return stream.getvalue()
 
     def form(self, local: Local, order: int, elapsed: Millis) -> tuple[int, tuple[Millis, ...]]:
-        """What a node is like after this time, with the nodes in one of the orders."""
+        """Return the form of a node after this time, with the nodes in one of the orders."""
         number, canonical = local.forms[order]
         return number, canonical.at(local.at + elapsed)
 
     @property
     def images(self) -> int:
-        """How many different states of nodes there were."""
+        """The number of different states of nodes."""
         return len(self._locals)
 
 
 def _orders(count: int, exchangeable: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """All orders of the nodes in which those that can be exchanged change places."""
+    """Return all orders of the nodes that permute the exchangeable ones."""
     found = []
     for some in permutations(exchangeable):
         order = list(range(count))
@@ -530,7 +537,7 @@ def _blocked(running: Running) -> tuple[int, ...]:
 
 
 class _Pickler(pickle.Pickler):
-    """Leaves out what is the same everywhere, and what is only kept for speed."""
+    """Leaves out what is the same everywhere, and caches."""
 
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is Rule:
@@ -553,9 +560,9 @@ _RULES: Final[dict[Any, Rule]] = {
 
 
 def _rule(decide: Any, is_cancelled: Any, before_asking: Any) -> Rule:
-    """The one rule of these functions, which modules compare by identity."""
+    """Return the rule with these functions: modules compare rules by identity."""
     return _RULES[decide, is_cancelled, before_asking]
 
 
 NOWHERE: Final = Local(-1, b"", 0, (), FOREVER, FOREVER, {}, ())
-"""In the place of a node that has failed."""
+"""Stands for a node that has failed."""

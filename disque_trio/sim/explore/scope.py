@@ -1,4 +1,4 @@
-"""A scope: what is explored, and how far. `scopes/` has the shipped ones."""
+"""A scope defines what is explored, and how far. `scopes/` contains the shipped ones."""
 
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from disque_trio.terminal.counting import counted
 
 SHIPPED: Final = Path(__file__).parent / "scopes"
 NAMES: Final = "abcd"
-"""Of the nodes."""
+"""The names of the nodes."""
 FAULTS: Final = {
     "crash": "the node loses its memory, keeps its disk, and may start again",
     "lose": "the node is gone for good",
@@ -23,19 +23,19 @@ FAULTS: Final = {
     "drop": "the next message from one node to another is lost",
     "leave": "a client disconnects",
 }
-"""The kinds of faults."""
+"""By kind of fault: its description."""
 _DAY_S: Final = 86_400
 _SPREAD: Final = 0x9E3779B97F4A7C15F39CC0605CEDC834
 _FOREVER: Final[Millis] = 1 << 40
 
 
 class ScopeError(ValueError):
-    """A scope that cannot be explored, and why."""
+    """The scope cannot be explored; the text says why."""
 
 
 @attrs.frozen(kw_only=True)
 class Job:
-    """A job of a scope: what its ADDJOB says of it."""
+    """A job of a scope, with the options of its ADDJOB."""
 
     name: str
     node: int
@@ -46,19 +46,19 @@ class Job:
 
     @property
     def bits(self) -> int:
-        """The random part of its id. The last byte is its place among the creation stamps."""
+        """The random part of its id. The last byte determines the order of the creation stamps."""
         spread = _SPREAD * (self.number + 1) & ((1 << 136) - 1)
         return spread << 8 | self.number
 
     def id_at(self, node: bytes) -> JobId:
-        """Its id, if that is its node."""
+        """Return the id of the job if this node adds it."""
         return make_id(node, self.bits, _DAY_S, at_least_once=self.retry_s > 0)
 
 
 @attrs.frozen(kw_only=True)
 class Client:
-    """A connection to a node, and the requests that it makes in order: words, in which `$name` is
-    the id of the job with that body, and `$got` that of the job that it was given last."""
+    """A connection to a node, and the requests that it sends in order. In their words, `$name` is
+    the id of the job with that body, and `$got` that of the last job it received."""
 
     node: int
     does: tuple[tuple[str, ...], ...]
@@ -70,7 +70,7 @@ class Fault:
 
     kind: str
     where: tuple[int, ...]
-    """The nodes; of `leave` the number of the client."""
+    """The nodes of the fault; for `leave` the number of the client."""
 
 
 @attrs.frozen(kw_only=True)
@@ -82,31 +82,31 @@ class Scope:
     nodes: int
     clients: tuple[Client, ...]
     before: tuple[tuple[str, ...], ...] = ()
-    """Requests to the first node, whose effects all nodes know when the clients come."""
+    """Requests to the first node, whose effects all nodes know before the clients start."""
     jobs: tuple[Job, ...] = ()
     most_taken: int = 0
-    """How often all jobs together may be delivered to clients; 0 is any number."""
+    """The most deliveries of all jobs together to clients; 0 is unlimited."""
     faults: tuple[Fault, ...] = ()
     most_faults: int = 1
     exchangeable: tuple[int, ...] = ()
-    """Nodes that differ in nothing but their names."""
+    """Nodes that differ only in their names."""
     journal: bool = True
-    """Nodes keep a journal, which every write reaches at once."""
+    """Do nodes keep a journal, to which every write is synced at once?"""
     timeout_s: int = 0
     """`cluster-node-timeout`; 0: no node is ever suspected."""
     repair_after_s: int = 0
     """`replica-repair-after`."""
     late: int = 2
-    """How often a timer may run while there is a message to deliver or a request to make."""
+    """How often a timer may fire while a message or a request is pending."""
     horizon_s: int = 30
-    """How much time may pass."""
+    """The time that may pass."""
     depth: int = 200
     states: int = 10_000_000
     seconds: int = 600
 
     @property
     def config(self) -> Config:
-        """Of every node."""
+        """The configuration of every node."""
         return Config(
             cluster_node_timeout=self.timeout_s * 1000 or _FOREVER,
             replica_repair_after_s=self.repair_after_s,
@@ -116,17 +116,17 @@ class Scope:
         )
 
     def job(self, name: str) -> Job | None:
-        """The job with this name."""
+        """Return the job with this name, or None."""
         return next((job for job in self.jobs if job.name == name), None)
 
 
 def load(name: str) -> Scope:
-    """A shipped scope by its name, or that of a file. Raises `ScopeError`."""
+    """Return a shipped scope by its name, or the scope in a file. Raise `ScopeError`."""
     return parse(text_of(name), Path(name).stem)
 
 
 def text_of(name: str) -> str:
-    """How it is written. Raises `ScopeError`."""
+    """Return the text of a scope. Raise `ScopeError`."""
     path = Path(name) if name.endswith(".toml") else SHIPPED / f"{name}.toml"
     try:
         return path.read_text("utf-8")
@@ -136,12 +136,12 @@ def text_of(name: str) -> str:
 
 
 def shipped() -> list[str]:
-    """The names of the shipped scopes."""
+    """Return the names of the shipped scopes."""
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
 def parse(text: str, name: str) -> Scope:
-    """A scope from its text. Raises `ScopeError`."""
+    """Return a scope from its text. Raise `ScopeError`."""
     try:
         table = tomllib.loads(text)
         clients = tuple(_clients(table.pop("clients", [])))

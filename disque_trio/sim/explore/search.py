@@ -1,9 +1,10 @@
-"""Visits every world of a scope once, or says how far it came (docs/exploring.md, "The search").
+"""Visits every world of a scope once, or reports how far it came (docs/exploring.md, "The search").
 
-The order is by lateness, then by time, then by depth: so the first violation has few of all of
-them, and a world that is met again has seldom more left to happen to it. Two events at different
-nodes commute; of their orders one is visited, by sleep sets. When neither a timer nor a fault may
-happen any more, the events of one node are enough where no other can interfere: a persistent set.
+Worlds are visited by lateness, then by time, then by depth. So the first violation has little of
+each, and a world that is reached again seldom has a larger budget left. Two events at different
+nodes commute; sleep sets ensure that one of their orders is visited. When neither a timer nor a
+fault is possible, and no other node can interfere, the events of one node suffice: a persistent
+set.
 """
 
 import heapq
@@ -24,7 +25,7 @@ _LOOK_EVERY: Final = 256
 
 @attrs.frozen(kw_only=True)
 class Violation:
-    """What must not be, and how it came about."""
+    """A violation, and the path to it."""
 
     what: str
     path: tuple[Action, ...]
@@ -32,30 +33,30 @@ class Violation:
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """How an exploration ended."""
+    """The result of an exploration."""
 
     scope: str
     stopped: str
-    """Why it ended before everything was visited; empty: it is complete."""
+    """Why it ended before everything was visited; empty if it is complete."""
     worlds: int
     steps: int
     depth: int
     settled: int
-    """Worlds whose fair future was judged."""
+    """The number of worlds whose fair future was judged."""
     images: int
-    """Different states of single nodes."""
+    """The number of different states of single nodes."""
     seconds: float
     violation: Violation | None
 
     @property
     def is_complete(self) -> bool:
-        """Has everything been visited?"""
+        """Has every world been visited, without a violation?"""
         return not self.stopped and self.violation is None
 
 
 @attrs.define(eq=False)
 class _Entry:
-    """A world that is to be visited."""
+    """A world to be visited."""
 
     world: World
     parent: "_Entry | None"
@@ -66,7 +67,7 @@ class _Entry:
 
 @attrs.frozen
 class _Visit:
-    """What was left to happen to a world when it was visited."""
+    """The budget that a world had left when it was visited."""
 
     late: int
     now: Millis
@@ -81,14 +82,14 @@ class _Visit:
 
 @attrs.frozen(kw_only=True)
 class Reduction:
-    """What is left out because something else is as good."""
+    """The reductions that are applied: events that are left out because others are equivalent."""
 
     sleep: bool = True
     persistent: bool = True
 
 
 Progress = Callable[[int, int, int], None]
-"""Is told how many worlds were visited, how many wait, and how deep they are."""
+"""Called with the number of visited worlds, of waiting worlds, and the depth."""
 
 
 class Search:
@@ -116,7 +117,7 @@ class Search:
         self._cut_off = False
 
     def run(self) -> Outcome:
-        """Explore until all is visited, something is violated, or a bound is reached."""
+        """Explore until every world is visited, a property is violated, or a bound is reached."""
         began = self._clock()
         self._push(_Entry(self.rules.begin(), None, None, 0, frozenset()))
         stopped, violation = "", None
@@ -173,7 +174,8 @@ class Search:
         return None
 
     def _is_judged(self, entry: _Entry) -> bool:
-        """Is the future of this world judged? Not between two timers: another world follows."""
+        """Is the future of this world judged? If it lies between two timers, the next world is
+        judged instead."""
         world, rules = entry.world, self.rules
         if not rules.is_settled(world):
             return False
@@ -199,12 +201,12 @@ class Search:
 
 
 def _independent(slept: Iterable[Action], action: Action) -> frozenset[Action]:
-    """Those of them that commute with the action: they are at other nodes."""
+    """Return the actions that commute with this one: those at other nodes."""
     return frozenset([each for each in slept if each.place != action.place])
 
 
 def persistent(rules: Rules, world: World, actions: list[Action]) -> list[Action]:
-    """The events of one node, if nothing that happens elsewhere can interfere; otherwise all."""
+    """Return the events of one node if no event elsewhere can interfere; otherwise all."""
     if any(action.place < 0 for action in actions):
         return actions
     places = sorted({action.place for action in actions})

@@ -1,4 +1,4 @@
-"""Steps of an exploration as a file that people can read, and as rows that pictures draw."""
+"""Steps of an exploration as a readable file, and as rows for pictures."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -16,16 +16,16 @@ from disque_trio.statemachine.messages import name_of
 from disque_trio.tracing.rows import Row
 
 _NUMBERS: Final = ("ask", "fault")
-"""Actions whose arguments are numbers of the scope, not nodes."""
+"""Actions whose arguments are numbers in the scope, not nodes."""
 
 
 @attrs.frozen(kw_only=True)
 class Steps:
-    """A way through a scope, and what it shows."""
+    """A path through a scope, and the violation that it shows."""
 
     scope: Scope
     text: str
-    """The scope as it is written."""
+    """The text of the scope."""
     what: str
     path: tuple[Action, ...]
 
@@ -35,13 +35,13 @@ class PlayedStep:
     """One step, when it is played."""
 
     time: int
-    """Milliseconds since the scope began."""
+    """Milliseconds since the start of the scope."""
     line: str
     rows: tuple[Row, ...]
 
 
 def dump(steps: Steps) -> str:
-    """The file: each step as it is read, and as people read it."""
+    """Return the file, with each step in a form for `read` and one for people."""
     rules = Rules(steps.scope)
     world, lines = rules.begin(), []
     for action in steps.path:
@@ -56,7 +56,7 @@ def dump(steps: Steps) -> str:
 
 
 def read(text: str) -> Steps:
-    """What `dump` has written. Raises `ScopeError`."""
+    """Return the steps in a file of `dump`. Raise `ScopeError`."""
     try:
         facts = json.loads(text)
         written = "\n".join(facts["text"])
@@ -80,7 +80,7 @@ def _action(line: str) -> Action:
 
 
 def play(steps: Steps) -> Iterator[PlayedStep]:
-    """Play the steps. Raises `ScopeError` if one of them cannot happen any more."""
+    """Play the steps. Raise `ScopeError` if one of them is not possible any more."""
     rules = Rules(steps.scope)
     world = rules.begin()
     began = world.now
@@ -101,7 +101,7 @@ def play(steps: Steps) -> Iterator[PlayedStep]:
 
 
 def _whole(rules: Rules, world: World, action: Action) -> Action | None:
-    """The action of this world that the step names."""
+    """Return the action of this world that the step names, or None."""
     wanted = action.where[:1] if action.kind in _NUMBERS else action.where
     for each in rules.actions(world):
         where = each.where[:1] if each.kind in _NUMBERS else each.where
@@ -111,7 +111,7 @@ def _whole(rules: Rules, world: World, action: Action) -> Action | None:
 
 
 def plan_of(scope: Scope) -> Plan:
-    """What pictures have as the plan."""
+    """Return a plan for pictures."""
     return Plan(scenario=f"explore {scope.name}", seed=0, nodes=scope.nodes)
 
 
@@ -158,7 +158,7 @@ def _row(ids: Sequence[NodeId], event: Event, name: str, time: int, now: int) ->
 
 
 def name_of_job(scope: Scope, id: str) -> str:
-    """What the scope calls the job with this id."""
+    """Return the name of the job with this id in the scope."""
     rules = Rules(scope)
     number = rules.numbers.get(id.encode("latin-1"))
     return id if number is None else scope.jobs[number].name

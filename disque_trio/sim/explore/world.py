@@ -17,7 +17,7 @@ DIALLED: Final = 1
 UP: Final = 2
 _DOWN: Final = (-1, ())
 _BEGIN: Final[Millis] = 5_000
-"""How long nodes may take to discover each other."""
+"""How long nodes have to discover each other."""
 
 
 @attrs.frozen
@@ -29,7 +29,7 @@ class Action:
 
     @property
     def place(self) -> int:
-        """The only node that it concerns; -1 if there are several."""
+        """The only node that the event concerns; -1 if there are several."""
         if self.kind == "deliver":
             return self.where[1]
         return self.where[1] if self.kind == "ask" else -1
@@ -57,27 +57,27 @@ class World:
     gone: tuple[bool, ...]
     """Nodes that are lost permanently."""
     links: tuple[int, ...]
-    """From each node to each."""
+    """By pair of nodes: the state of the link."""
     cut: tuple[bool, ...]
     letters: tuple[tuple[Letter, ...], ...]
-    """Messages in transit from each node to each."""
+    """By pair of nodes: the messages in transit."""
     scripts: tuple[Script, ...]
     lives: tuple[Life, ...]
     late: int = 0
-    """How often a timer ran although other events were possible."""
+    """The number of timers that fired although other events were possible."""
     faults: tuple[bool, ...] = ()
-    """Which faults have happened."""
+    """By fault: has it happened?"""
     broken: str = ""
-    """Violations."""
+    """The first violation; empty if there is none."""
 
     def wants_tick(self, place: int) -> Millis:
-        """When a node's next timer is due, its heartbeat included."""
+        """Return when the next timer of a node is due, its heartbeat included."""
         local = self.nodes[place]
         return max(self.since[place] + min(local.due, local.beat), self.now)
 
     @property
     def faulty(self) -> int:
-        """How many faults have happened."""
+        """The number of faults that have happened."""
         return sum(self.faults)
 
 
@@ -95,7 +95,7 @@ class Rules:
     # The beginning.
 
     def begin(self) -> World:
-        """All nodes are up, linked and quiet."""
+        """Return the first world: all nodes are up, linked and quiet."""
         count = self.scope.nodes
         made = [self.machines.begin(place) for place in range(count)]
         nothing: tuple[tuple[Letter, ...], ...] = ((),) * (count * count)
@@ -135,33 +135,33 @@ class Rules:
         return attrs.evolve(world, now=end, late=0)
 
     def next_due(self, world: World) -> Millis:
-        """When the next timer is due, heartbeats included."""
+        """Return when the next timer is due, heartbeats included."""
         running = [place for place, is_up in enumerate(world.up) if is_up]
         return min([world.wants_tick(place) for place in running], default=FOREVER)
 
     def due_at(self, world: World, due: Millis) -> list[int]:
-        """The nodes with timers that are due at that time."""
+        """Return the nodes with timers that are due at this time."""
         running = [place for place, is_up in enumerate(world.up) if is_up]
         return [place for place in running if world.wants_tick(place) <= due]
 
     # Possible events.
 
     def actions(self, world: World) -> list[Action]:
-        """All possible events, in a fixed order: messages and requests first."""
+        """Return all possible events, in a fixed order: messages and requests first."""
         local = [*self.deliveries(world), *self.asks(world)]
         found = [*local, *self.links(world), *self.starts(world)]
         found += self.ticks(world, is_late=bool(local))
         return [*found, *self.faults(world)]
 
     def deliveries(self, world: World) -> Iterator[Action]:
-        """Messages that may arrive."""
+        """Yield the messages that may arrive."""
         count = self.scope.nodes
         for at, letters in enumerate(world.letters):
             if letters and world.links[at] == UP:
                 yield Action("deliver", divmod(at, count))
 
     def asks(self, world: World) -> Iterator[Action]:
-        """Requests that clients may make."""
+        """Yield the requests that clients may send."""
         for number, script in enumerate(world.scripts):
             client = self.scope.clients[number]
             if (
@@ -187,7 +187,7 @@ class Rules:
         )
 
     def links(self, world: World) -> Iterator[Action]:
-        """Dials that may succeed, and cuts that may be undone."""
+        """Yield the dials that may succeed, and the cuts that may be undone."""
         count = self.scope.nodes
         for at, state in enumerate(world.links):
             one, other = divmod(at, count)
@@ -197,14 +197,14 @@ class Rules:
                 yield Action("link", (one, other))
 
     def starts(self, world: World) -> Iterator[Action]:
-        """Nodes that may start again."""
+        """Yield the nodes that may start again."""
         for place, is_up in enumerate(world.up):
             if not is_up and not world.gone[place]:
                 yield Action("start", (place,))
 
     def ticks(self, world: World, *, is_late: bool) -> Iterator[Action]:
-        """The timers that are due first. If several nodes have some at the same time, they run in
-        any order."""
+        """Yield the timers that are due first. If several nodes have timers due at the same time,
+        they may fire in any order."""
         if is_late and world.late >= self.scope.late:
             return
         due = self.next_due(world)
@@ -213,7 +213,7 @@ class Rules:
                 yield Action("tick", (place,))
 
     def faults(self, world: World) -> Iterator[Action]:
-        """Faults that may happen."""
+        """Yield the faults that may happen."""
         if world.faulty >= self.scope.most_faults:
             return
         for number, fault in enumerate(self.scope.faults):
@@ -238,11 +238,11 @@ class Rules:
     # Successors.
 
     def apply(self, world: World, action: Action) -> World:
-        """The world after an event."""
+        """Return the world after an event."""
         return self.change(world, action).world()
 
     def change(self, world: World, action: Action) -> "Change":
-        """The same, with the effects of the event."""
+        """Return the change by an event, with its effects."""
         change = Change(self, world)
         where = action.where
         match action.kind:
@@ -266,8 +266,8 @@ class Rules:
         return change
 
     def key(self, world: World) -> tuple[int, ...]:
-        """The identity of the world, however it was reached: equal for worlds that differ only in
-        the numbering of nodes. It excludes budgets and the time."""
+        """Return the identity of the world, independent of its path: it is equal for worlds that
+        differ only in the numbering of nodes. It excludes budgets and the time."""
         orders = self.machines.orders
         if len(orders) == 1:
             return self._key(world, 0)
@@ -317,7 +317,7 @@ class Rules:
     # Text.
 
     def text(self, world: World, action: Action) -> str:
-        """The description of an event, in one line."""
+        """Return the description of an event, in one line."""
         where = action.where
         match action.kind:
             case "deliver":
@@ -351,7 +351,7 @@ class _Words:
         self._names = {f"${job.name}": number for number, job in enumerate(scope.jobs)}
 
     def of(self, world: World, number: int) -> tuple[bytes, ...] | None:
-        """The next request of a client; None if it lacks a reply that the request needs."""
+        """Return the next request of a client; None if it needs a reply that has not arrived."""
         script = world.scripts[number]
         found = []
         for word in self._scope.clients[number].does[script.step]:
@@ -398,12 +398,13 @@ class Change:
         self.is_wide = False
         """Did the event concern more than one node?"""
         self.got: list[tuple[int, JobId]] = []
-        """Replies to clients outside of the scope."""
+        """Replies to clients outside the scope: the client, and the last job delivered with the
+        reply."""
         self.inputs: list[tuple[int, Input]] = []
         """The inputs of the nodes, in order."""
 
     def world(self) -> World:
-        """The finished successor."""
+        """Return the finished successor."""
         self.lives = judge.follow(self._rules, self)
         return World(
             now=self.now,
@@ -467,14 +468,14 @@ class Change:
     # Events.
 
     def deliver(self, one: int, other: int) -> None:
-        """The first message arrives."""
+        """The first message on the link arrives."""
         at = one * self._count + other
         letter, *rest = self.letters[at]
         self.letters[at] = tuple(rest)
         self.give(other, "receive", one, False, letter)
 
     def ask(self, number: int, words: tuple[bytes, ...]) -> None:
-        """A client makes its request."""
+        """A client sends its request."""
         client = self._scope.clients[number]
         job = self._scope.job(words[2].decode("latin-1")) if words[0] == b"ADDJOB" else None
         script = self.scripts[number]
@@ -497,7 +498,7 @@ class Change:
         self.scripts[number] = Script(script.step + 1, False, script.ended, got)
 
     def link(self, one: int, other: int) -> None:
-        """A dial succeeds; messages about nodes that were sent immediately arrive."""
+        """A dial succeeds; messages about nodes that were sent before arrive at once."""
         self.is_wide = True
         at = one * self._count + other
         self.links[at] = UP
@@ -528,7 +529,7 @@ class Change:
         self.take(place, machines.begin(place, journal, mono, settings))
 
     def tick(self, place: int, *, is_late: bool) -> None:
-        """The timer of a node runs when it is due."""
+        """The next timer of a node fires."""
         self.is_wide = True
         self.late += is_late
         self.now = self._rules.next_due(self._before)

@@ -1,5 +1,5 @@
-"""Guided seeds: plans that show something new are kept and changed (docs/guided.md).
+"""Guided search: plans with new behaviour are kept and varied (docs/guided.md).
 
-A run has a signature (`signature`); a search (`search`) keeps the plans that add to all signatures
-so far, and makes new plans of them with operators (`operators`). Nothing here reads a clock.
+A run has a signature (`signature`). A search (`search`) keeps the plans that add to all signatures
+so far, and derives new plans from them with operators (`operators`). Nothing here reads a clock.
 """

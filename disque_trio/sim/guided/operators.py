@@ -1,8 +1,9 @@
-"""The operators that make a new plan of one that is kept: those of the shrinker the other way
-round, and some of its own, so that plans do not only grow.
+"""The operators that derive a new plan from a kept one: those of the shrinker reversed, and others
+that keep plans from only growing.
 
-What is put in comes from a donor, another plan of the same scenario, so options, kinds of faults
-and constants stay within what the scenario may draw; numbers of nodes are folded into the plan's.
+Insertions come from a donor, another plan of the same scenario, so options, kinds of faults and
+constants stay within the ranges of the scenario. Numbers of nodes are folded into those of the
+plan.
 """
 
 import random
@@ -21,29 +22,29 @@ MOST_ADDS: Final = 600
 MOST_FAULTS: Final = 60
 MOST_CONSUMERS: Final = 30
 _SHORTEST: Final[Micros] = 8_000_000
-"""Of a chaos."""
+"""The shortest duration of the chaos."""
 _NEAR: Final[Micros] = 500_000
-"""How far from an event of the plan something is put that should meet it."""
+"""How far from an event of the plan an insertion near it is placed."""
 _MOST_CHANGES: Final = 5
 _EVENTS: Final = tuple(
     event for event in vocabulary.EVENTS if not event.startswith(("crash", "start"))
 )
-"""Upon which a fault may be made to happen."""
+"""Events that may trigger a fault."""
 
 
 @attrs.frozen
 class Source:
-    """What an operator takes from."""
+    """The input of an operator."""
 
     rng: random.Random
     donor: Plan
     """A plan of the same scenario."""
     has_drawn_journals: bool
-    """Seeds draw whether nodes have journals (`expand.fits`)."""
+    """Do seeds draw whether nodes have journals (`expand.fits`)?"""
 
 
 def changed(plan: Plan, source: Source) -> tuple[Plan, tuple[str, ...]]:
-    """A plan that differs from this one, and the names of the operators."""
+    """Return a plan that differs from this one, and the names of the operators."""
     rng, names = source.rng, list[str]()
     new = plan
     wanted = 1 + min(int(rng.expovariate(0.7)), _MOST_CHANGES - 1)
@@ -59,7 +60,7 @@ def changed(plan: Plan, source: Source) -> tuple[Plan, tuple[str, ...]]:
 
 
 def cut(plan: Plan, share: float) -> Plan:
-    """The first part of a plan, not shorter than the shortest chaos."""
+    """Return the first part of a plan, not shorter than the shortest chaos."""
     chaos = min(plan.chaos, max(int(plan.chaos * share), _SHORTEST))
     faults = tuple(
         attrs.evolve(fault, hold=0) if not fault.when and fault.at + fault.hold >= chaos else fault
@@ -71,7 +72,7 @@ def cut(plan: Plan, share: float) -> Plan:
 
 
 def _mended(plan: Plan, source: Source) -> Plan:
-    """The plan within its bounds, in order of time, without faults that cannot be carried out."""
+    """Return the plan within its bounds, ordered by time, without impossible faults."""
     adds = sorted((add for add in plan.adds if add.at < plan.chaos), key=lambda add: add.at)
     faults = [fault for fault in plan.faults if fault.at < plan.chaos and _may(fault, plan, source)]
     plan = attrs.evolve(
@@ -92,7 +93,7 @@ def _mended(plan: Plan, source: Source) -> Plan:
 
 
 def _may(fault: Fault, plan: Plan, source: Source) -> bool:
-    """The same rule as in `expand`: no jumps of wall clocks beside journals that seeds draw."""
+    """May the plan have the fault? As in `expand`, no wall clock jumps if seeds draw journals."""
     has_journal = dict(plan.config).get("appendonly") == "yes"
     is_wall = fault_kinds.BY_NAME[fault.kind].part == "wall clock"
     return not (is_wall and has_journal and source.has_drawn_journals)
@@ -116,7 +117,8 @@ def _fault_of_donor(plan: Plan, source: Source) -> Plan:
 
 
 def _fault_upon_event(plan: Plan, source: Source) -> Plan:
-    """A fault that waits for a message or a step, which meets what timed ones meet by chance."""
+    """Add a fault that waits for a message or a step; a timed fault would meet it only by
+    chance."""
     rng = source.rng
     faults = [fault for fault in (*plan.faults, *source.donor.faults) if fault.kind != "join"]
     if not faults:
@@ -156,7 +158,7 @@ def _fault_longer(plan: Plan, source: Source) -> Plan:
 
 
 def _fault_elsewhere(plan: Plan, source: Source) -> Plan:
-    """The same with other nodes: all numbers are moved on."""
+    """Shift all node numbers of a fault."""
     shift = source.rng.randrange(plan.nodes)
     return _with_fault(plan, source, lambda fault: _folded(fault, plan.nodes, shift))
 
@@ -183,7 +185,7 @@ def _moved(fault: Fault, plan: Plan, rng: random.Random) -> Fault:
 
 
 def _time(plan: Plan, rng: random.Random) -> Micros:
-    """Anywhere, or near an event of the plan."""
+    """Return a random time, or one near an event of the plan."""
     events = [add.at for add in plan.adds] + [fault.at for fault in plan.faults]
     if not events or rng.random() < 0.4:
         return rng.randrange(plan.chaos)
@@ -191,7 +193,7 @@ def _time(plan: Plan, rng: random.Random) -> Micros:
 
 
 def _folded(fault: Fault, nodes: int, shift: int = 0) -> Fault:
-    """The fault with node numbers that a cluster of so many has."""
+    """Return the fault with node numbers that a cluster of this size has."""
 
     def fold(number: int) -> int:
         return (number - 1 + shift) % nodes + 1
@@ -216,7 +218,7 @@ def _folded(fault: Fault, nodes: int, shift: int = 0) -> Fault:
 
 
 def _adds_of_donor(plan: Plan, source: Source) -> Plan:
-    """A part of another plan's jobs, at their times or moved to one time."""
+    """Add a part of the donor's jobs, at their times or moved together."""
     some = _part(source.donor.adds, source.rng)
     if not some:
         return plan
@@ -225,7 +227,7 @@ def _adds_of_donor(plan: Plan, source: Source) -> Plan:
 
 
 def _adds_again(plan: Plan, source: Source) -> Plan:
-    """Some of its jobs once more, at another time and other nodes."""
+    """Repeat some jobs at another time and at other nodes."""
     some = _part(plan.adds, source.rng)
     if not some:
         return plan
@@ -234,7 +236,7 @@ def _adds_again(plan: Plan, source: Source) -> Plan:
 
 
 def _add_options(plan: Plan, source: Source) -> Plan:
-    """Some jobs get all the options of one of another plan's."""
+    """Give some jobs all options of one of the donor's jobs."""
     if not plan.adds or not source.donor.adds:
         return plan
     model = source.rng.choice(source.donor.adds)
@@ -253,7 +255,7 @@ def _like(add: Add, model: Add, nodes: int) -> Add:
 
 
 def _fitting(add: Add, nodes: int) -> Add:
-    """The job in a cluster of so many nodes."""
+    """Return the job for a cluster of this size."""
     most = nodes if add.replicate is None else min(add.replicate, nodes)
     return attrs.evolve(
         add,
@@ -264,7 +266,7 @@ def _fitting(add: Add, nodes: int) -> Add:
 
 
 def _renamed(adds: Sequence[Add], plan: Plan, rng: random.Random, shift: Micros) -> list[Add]:
-    """Under producers and with bodies that the plan does not have."""
+    """Return the jobs with producers and bodies that are new in the plan."""
     mark = f"g{rng.randrange(1 << 30):x}"
     turn = rng.randrange(plan.nodes)
     return [
@@ -283,7 +285,7 @@ def _renamed(adds: Sequence[Add], plan: Plan, rng: random.Random, shift: Micros)
 
 
 def _part(items: Sequence[_Item], rng: random.Random) -> Sequence[_Item]:
-    """Some that follow each other: few more often than many."""
+    """Return a run of consecutive items, more often a short one than a long one."""
     if not items:
         return items
     size = max(1, int(len(items) ** rng.random()))
@@ -311,7 +313,7 @@ def _consumers_of_donor(plan: Plan, source: Source) -> Plan:
 
 
 def _consumers_gone(plan: Plan, source: Source) -> Plan:
-    """Not those that read a queue which nobody else does: its jobs would only make runs long."""
+    """Remove some consumers, unless a queue would have none: its jobs would only make runs long."""
     left = _without_some(plan.consumers, source.rng)
     read = {queue for consumer in left for queue in consumer.queues}
     wanted = {queue for consumer in plan.consumers for queue in consumer.queues}
@@ -319,12 +321,12 @@ def _consumers_gone(plan: Plan, source: Source) -> Plan:
 
 
 def _askers(plan: Plan, source: Source) -> Plan:
-    """The observers and administrators of the other plan."""
+    """Take the observers and administrators of the donor."""
     donor = source.donor
     return attrs.evolve(plan, observers=donor.observers, administrators=donor.administrators)
 
 
-# The whole.
+# The whole plan.
 
 
 def _links(plan: Plan, source: Source) -> Plan:
@@ -337,7 +339,7 @@ def _clocks(plan: Plan, source: Source) -> Plan:
 
 
 def _config(plan: Plan, source: Source) -> Plan:
-    """The directives of the other plan, but for the journal: that goes with the faults."""
+    """Take the directives of the donor, except those of the journal, which depend on the faults."""
     journal = ("appendonly", "appendfsync")
     own = [each for each in plan.config if each[0] in journal]
     rest = [each for each in source.donor.config if each[0] not in journal]
@@ -345,7 +347,7 @@ def _config(plan: Plan, source: Source) -> Plan:
 
 
 def _knob(plan: Plan, source: Source) -> Plan:
-    """One constant as in the other plan."""
+    """Take one constant of the donor."""
     own, other = dict(plan.knobs), dict(source.donor.knobs)
     names = list(dict.fromkeys((*own, *other)))
     if not names:
@@ -358,18 +360,18 @@ def _knob(plan: Plan, source: Source) -> Plan:
 
 
 def _seed(plan: Plan, source: Source) -> Plan:
-    """Other draws of the same plan."""
+    """Take the seed of the donor."""
     return attrs.evolve(plan, seed=source.donor.seed)
 
 
 def _shorter(plan: Plan, source: Source) -> Plan:
-    """Its first part alone: the run takes less time, for others."""
+    """Keep only the first part, which saves time for other runs."""
     chaos = int(plan.chaos * source.rng.uniform(0.3, 0.8))
     return attrs.evolve(plan, chaos=chaos) if chaos >= _SHORTEST else plan
 
 
 def _spliced(plan: Plan, source: Source) -> Plan:
-    """The first part of this plan, and what happens later in the other one."""
+    """Combine the first part of this plan with the later part of the donor."""
     at = source.rng.randrange(plan.chaos)
     donor = source.donor
     later = [add for add in donor.adds if add.at >= at]
@@ -385,7 +387,8 @@ def _spliced(plan: Plan, source: Source) -> Plan:
 
 
 def overlaid(plan: Plan, source: Source) -> Plan:
-    """All that happens in both plans, and the links and directives of the other one."""
+    """Return a plan with the events of both plans, and maybe with the links and directives of the
+    donor."""
     for operator in (_config, _links, _askers, _clocks):
         if source.rng.random() < 0.5:
             plan = operator(plan, source)
@@ -408,4 +411,4 @@ OPERATORS: Final[tuple[Callable[[Plan, Source], Plan], ...]] = (
     _consumers_of_donor, _consumers_gone, _askers,
     _links, _clocks, _config, _knob, _seed, _shorter, _spliced,
 )  # fmt: skip
-"""One that is here twice is drawn twice as often."""
+"""An operator that is listed twice is drawn twice as often."""

@@ -1,6 +1,6 @@
-"""The search: which plan is run next, and which are kept.
+"""The search: which plan is run next, and which plans are kept.
 
-The same candidates with the same outcomes, told in the same order, give the same search. So a
+The same candidates with the same outcomes, reported in the same order, give the same search. So a
 search can be continued from the plans that it has kept.
 """
 
@@ -20,19 +20,19 @@ from disque_trio.sim.scenarios.scenario import Scenario
 FRESH: Final = 1_000_000
 """A search with seed N draws the scenario's seeds from N times this number on."""
 _FIRST: Final = 8
-"""So many plans of each scenario come from it before any is changed."""
+"""The number of plans from seeds of each scenario before any plan is changed."""
 _LENGTH: Final = (0.3, 0.7)
-"""How much of a seed of the scenario a short one has: what comes late in it costs most, because
-jobs have piled up."""
+"""The share of a seed's chaos in a short seed: later parts cost most, because jobs have
+accumulated."""
 _KEEPS: Final = 0.97
-"""How much a way's past counts after each further run of it."""
+"""The factor by which the past of a way loses weight with each further run."""
 _LEAST: Final = 0.1
-"""The part of the best way's rate at which any other one is drawn."""
+"""Each way is drawn with at least this share of the best way's rate."""
 
 
 WAYS: Final = ("seed", "short seed", "changed", "overlaid")
-"""How plans are made: a seed of the scenario, its first part, a kept plan that is changed by a few
-operators, and one with all that happens in another plan besides."""
+"""How plans are made: from a seed of the scenario, from its first part, from a kept plan with a few
+operators, or from a kept plan together with the events of another one."""
 
 
 @attrs.frozen
@@ -43,9 +43,9 @@ class Candidate:
     scenario: str
     plan: Plan
     way: str
-    """One of `WAYS`; empty for one of an earlier search."""
+    """One of `WAYS`; empty for a plan of an earlier search."""
     how: str
-    """What it was made of, in words."""
+    """A description of its origin."""
 
 
 @attrs.frozen
@@ -57,7 +57,7 @@ class Kept:
     plan: Plan
     signature: tuple[str, ...]
     steps: int
-    """What it costs: events of its run."""
+    """Its cost: the number of events of its run."""
 
 
 @attrs.define
@@ -67,21 +67,23 @@ class Search:
     scenarios: Mapping[str, Scenario]
     seed: int
     first: Sequence[tuple[str, Plan]] = ()
-    """Plans with their scenarios that are run before any others: those of an earlier search."""
+    """Plans of an earlier search, with their scenarios; they run before any others."""
     kept: list[Kept] = attrs.field(factory=list, init=False)
     counts: Counter[str] = attrs.field(factory=Counter, init=False)
-    """By element of signatures: how many kept plans have it."""
+    """By element of signatures: the number of kept plans with it."""
 
     rates: dict[str, tuple[float, float]] = attrs.field(factory=dict, init=False)
-    """By way: what its latest runs have shown that was new, and what they have cost."""
+    """By way: the number of new elements in its recent runs, and their cost."""
 
     def candidates(self, start: int, count: int) -> list[Candidate]:
-        """The next ones. They depend on what has been told so far, and on their numbers."""
+        """Return the next candidates. They depend on the outcomes reported so far, and on their
+        numbers."""
         weights = self._weights()
         return [self._candidate(number, weights) for number in range(start, start + count)]
 
     def tell(self, candidate: Candidate, signature: Iterable[str], steps: int) -> tuple[str, ...]:
-        """What its run has shown: the elements that are new. If there are any, it is kept."""
+        """Report the outcome of a run. Return the new elements; if there are any, the plan is
+        kept."""
         elements, cost = tuple(signature), max(steps, 1)
         new = tuple(each for each in elements if each not in self.counts)
         if candidate.way:
@@ -92,7 +94,7 @@ class Search:
         return new
 
     def keep(self, kept: Kept) -> None:
-        """Keep it, as an earlier search has."""
+        """Keep a plan, or one of an earlier search."""
         self.kept.append(kept)
         self.counts.update(kept.signature)
 
@@ -125,7 +127,7 @@ class Search:
         return Candidate(number, name, plan, way, f"plan {kept.number}: {', '.join(how)}")
 
     def _way(self, rng: random.Random) -> str:
-        """Drawn by what each way has shown lately for what it cost."""
+        """Draw a way by its recent new elements per cost."""
         found = {way: self.rates.get(way, (0.0, 0.0)) for way in WAYS}
         known = {way: new / cost for way, (new, cost) in found.items() if cost}
         best = max(known.values(), default=0.0) or 1.0
@@ -133,7 +135,7 @@ class Search:
         return rng.choices(WAYS, [each * each for each in share])[0]
 
     def _weights(self) -> list[float]:
-        """By kept plan: how rare what it shows is, for what it costs."""
+        """Return, by kept plan, the rarity of its elements per cost."""
         return [
             sum(1 / self.counts[each] for each in kept.signature) / kept.steps for kept in self.kept
         ]

@@ -1,7 +1,7 @@
-"""The signature of a run: what it has shown, as a set of short texts.
+"""The signature of a run: its behaviour, as a set of short texts.
 
-It is made of rows, so every engine and every trace has one. Times, ids, and names of nodes are not
-in it: two runs that differ in these alone have the same signature.
+It is derived from rows, so every engine and every trace has one. It contains no times, ids or names
+of nodes: runs that differ only in these have the same signature.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ _STEPS: Final = frozenset((
     "hold", "drop", "queue", "unqueue", "serve", "give", "acked", "dead", "redrive", "postpone",
     "untie", "send",
 ))  # fmt: skip
-"""Kinds of rows that say what a node does with a job."""
+"""Kinds of rows about steps of a node with a job."""
 _OUTCOMES: Final = ("ok", "refused", "unknown")
 
 
@@ -37,12 +37,12 @@ class Signature:
         self.elements: set[str] = set()
         self._states = JobStates()
         self._arrived: dict[str, tuple[int, dict[str, str]]] = {}
-        """By node: when a message arrived last, and by job which message."""
+        """By node: when the last message arrived, and by job its name."""
         self._faults: dict[str, dict[tuple[str, str, str], None]] = {}
         """By node: the faults that affect it, each as its kind, node and peer."""
 
     def see(self, row: Row) -> None:
-        """The next row of the run."""
+        """Add the next row of the run."""
         kind = row.kind
         if kind == "recv":
             self._receive(row)
@@ -83,7 +83,7 @@ class Signature:
         self.elements.add(f"{row.kind}.{row.cause} {LETTERS[own]} for {message}")
 
     def _state(self, node: str, job: str) -> str:
-        """The job's state at the node, and those elsewhere."""
+        """Return the job's state at the node, and its states at other nodes."""
         nodes = self._states.nodes
         own = nodes.get(node, {}).get(job, JobState.NONE)
         others = {jobs[job] for name, jobs in nodes.items() if name != node and job in jobs}
@@ -104,5 +104,5 @@ class Signature:
 
 
 def with_marks(elements: Iterable[str], marks: Iterable[str]) -> Iterator[str]:
-    """The elements of a run, in order, with the marks that its verdict has."""
+    """Yield the elements of a run, in order, with the marks of its verdict."""
     yield from sorted({*elements, *(f"mark {mark}" for mark in marks)})

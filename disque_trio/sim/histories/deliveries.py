@@ -14,12 +14,13 @@ from disque_trio.sim.histories.records import ENDLESS, Call, History, Seconds, V
 from disque_trio.terminal.counting import counted
 
 _WAIT_S = 1.0
-"""Messages have whole seconds of a TTL, rounded up: so much longer a job may live at each node to
-which it is passed on. It is, for a client that waits there, or because nodes are gone."""
+"""Each node to which a job moves may add this to its life, because messages have TTLs in whole
+seconds, rounded up. Jobs move to waiting clients, and away from lost nodes."""
 
 
 def check_integrity(facts: Facts) -> Iterator[Violation]:
-    """H1. An ADDJOB without an outcome may have added one job with its queue and body."""
+    """H1: a delivered job was added, with this queue and body. An ADDJOB without an outcome may
+    have added one job."""
     unknown: dict[tuple[str, str], list[Add]] = {}
     for add in facts.adds:
         if add.is_unknown:
@@ -53,7 +54,8 @@ def _changed(job: Job) -> Iterator[Violation]:
 def _unexplained(
     facts: Facts, deliveries: list[Delivery], adds: Sequence[Add]
 ) -> Iterator[Violation]:
-    """Of the n first deliveries each needs n ADDJOBs that began before it."""
+    """Report first deliveries without an ADDJOB: the first n deliveries need n ADDJOBs that began
+    before."""
     begins = sorted(add.begin for add in adds)
     used = 0
     for delivery in sorted(deliveries, key=lambda each: each.end):
@@ -72,7 +74,7 @@ def _unexplained(
 
 
 def check_ids(facts: Facts) -> Iterator[Violation]:
-    """H2."""
+    """H2: an id belongs to one job, and its parity fits RETRY."""
     for job in facts.jobs.values():
         places = {(add.queue, add.key) for add in job.adds}
         if len(job.adds) > 1 and (len(places) > 1 or job.adds[0].key is None):
@@ -90,7 +92,7 @@ def _of_adds(name: str, text: str, adds: Sequence[Add]) -> Violation:
 
 
 def check_at_most_once(facts: Facts) -> Iterator[Violation]:
-    """H3."""
+    """H3: a job with RETRY 0 is delivered at most once."""
     for job in facts.jobs.values():
         if job.is_at_most_once and len(job.deliveries) > 1 and not facts.may_be_redriven(job):
             text = f"was delivered {counted(len(job.deliveries), 'time')} with RETRY 0"
@@ -99,7 +101,8 @@ def check_at_most_once(facts: Facts) -> Iterator[Violation]:
 
 
 def check_acknowledged(facts: Facts) -> Iterator[Violation]:
-    """H5. FASTACK and jobs with RETRY 0 have weaker promises."""
+    """H5: in calm, no job is delivered after its ACKJOB. FASTACK and jobs with RETRY 0 have weaker
+    promises."""
     history = facts.history
     for job in facts.jobs.values():
         acks = [report for report in job.reports_of("ACKJOB") if report.call.is_ok]
@@ -115,7 +118,8 @@ def check_acknowledged(facts: Facts) -> Iterator[Violation]:
 
 
 def check_times(facts: Facts) -> Iterator[Violation]:
-    """H6. Not judged if a clock was wrong at any time."""
+    """H6: a job is delivered after its DELAY and before the end of its TTL. This is not judged if a
+    clock was ever wrong."""
     history = facts.history
     if history.has_wrong_clocks:
         return
@@ -138,12 +142,12 @@ def check_times(facts: Facts) -> Iterator[Violation]:
 
 
 def _troubles(history: History, until: Seconds) -> int:
-    """How many faults there were: each may have made nodes pass the job on."""
+    """Return the number of faults before this time: each may have made nodes move the job."""
     return sum(fault.at < until for fault in history.faults)
 
 
 def _may_have_creator(facts: Facts, job: Job) -> bool:
-    """May an ADDJOB without an outcome have added it, with other options?"""
+    """May an ADDJOB without an outcome have added the job, with other options?"""
     first = job.adds[0]
     return first.key is not None and any(
         add.is_unknown and add.queue == first.queue and add.key == first.key for add in facts.adds
@@ -151,7 +155,8 @@ def _may_have_creator(facts: Facts, job: Job) -> bool:
 
 
 def check_limit(facts: Facts) -> Iterator[Violation]:
-    """H10. Without jobs that were given back, whose deliveries do not count."""
+    """H10: in calm, a job is delivered at most LIMIT times. Jobs that were released or held are not
+    judged, because such deliveries do not count."""
     for job in facts.jobs.values():
         if (
             len(job.adds) != 1
@@ -174,7 +179,7 @@ def check_limit(facts: Facts) -> Iterator[Violation]:
 
 
 def check_replies(facts: Facts) -> Iterator[Violation]:
-    """H11."""
+    """H11: replies to GETJOB and ADDJOB agree with the options of the requests."""
     for call in facts.gets:
         if not call.is_ok or call.reply is None:
             continue

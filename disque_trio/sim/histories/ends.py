@@ -1,4 +1,4 @@
-"""Judges H12: WAITJOB reports an end that the job may have had, and a result that was given."""
+"""Judges H12: WAITJOB reports a possible end of the job, and a result that an ACKJOB gave."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from disque_trio.sim.histories.records import Call, Seconds, Violation
 from disque_trio.statemachine.commandoptions import KEEP_RESULT
 
 _EARLY_S = 1.0
-"""By how much a TTL, which holders count in whole seconds, may end early."""
+"""A TTL may end this much early, because holders count it in whole seconds."""
 _ENDING = ("ACKJOB", "FASTACK")
 _OF_QUEUES = ("PURGE", "CANCEL")
 
@@ -25,7 +25,7 @@ class _AckResult:
 
 
 def check_ends(facts: Facts) -> Iterator[Violation]:
-    """H12."""
+    """H12: judge the replies to WAITJOB."""
     if not facts.history.has_all_clients:
         return
     for call in facts.waits:
@@ -41,7 +41,7 @@ def check_ends(facts: Facts) -> Iterator[Violation]:
 
 
 def _end_and_result(call: Call) -> tuple[str, str | None]:
-    """The end and the result of a reply; empty and None if there is none."""
+    """Return the end and the result of a reply; empty and None if there is none."""
     reply: Any = call.reply
     if not isinstance(reply, list):
         return reply if call.is_ok and isinstance(reply, str) else "", None
@@ -84,7 +84,7 @@ def _check_result(
     if "WITHRESULT" not in map(str.upper, call.request):
         return
     if any(report.call.node == call.node for report in job.reports_of("DELJOB")):
-        return  # it drops what this node keeps
+        return  # DELJOB drops the result at this node
     for each in results:
         # The node that has counted the acknowledgement keeps the result.
         is_kept = each.call.reply == 1 and each.call.node == call.node != ""

@@ -1,4 +1,4 @@
-"""What a history says of jobs: who added them, who received them, what was said of them."""
+"""The contents of a history by job: its ADDJOBs, its deliveries, and the commands about it."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ OF_JOBS: Final = (
 ENDING: Final = ("ACKJOB", "FASTACK", "DELJOB")
 _OF_QUEUES: Final = ("PURGE", "REDRIVE", "PAUSE", "CANCEL")
 _OPTIONS: Final = {"ACKJOB": ACKJOB, "NACK": NACK, "RELEASE": RELEASE}
-"""Of the commands that have options behind the jobs."""
+"""The options that follow the job ids in these commands."""
 _ID_LENGTH: Final = 40
 
 
@@ -32,11 +32,11 @@ class Add:
     queue: str
     body: str
     options: Mapping[str, str]
-    """By their words in small letters; ``""`` for a flag. Also those that are not known here."""
+    """By lower-case name; ``""`` for a flag. Unknown options are included."""
     id: str = ""
-    """The job that it returned."""
+    """The id that it returned."""
     named: str = ""
-    """The job that -DUPLICATE named."""
+    """The id that -DUPLICATE named."""
     is_unknown: bool = False
     """May it have added a job that it did not return?"""
 
@@ -47,11 +47,11 @@ class Add:
 
     @property
     def end(self) -> Seconds:
-        """When it was answered; `ENDLESS` if it was not."""
+        """When its reply arrived; `ENDLESS` if none did."""
         return self.call.end
 
     def seconds(self, name: str, default: Seconds) -> Seconds:
-        """The value of an option that is a number; the default, also for what is no number."""
+        """Return the value of a numeric option, or the default if it is missing or no number."""
         try:
             return float(self.options.get(name) or default)
         except ValueError:
@@ -59,26 +59,27 @@ class Add:
 
     @property
     def ttl(self) -> Seconds:
-        """How long the job lives."""
+        """The job's TTL."""
         return self.seconds("ttl", DEFAULT_TTL_S)
 
     @property
     def retry(self) -> Seconds:
-        """RETRY, given or by default."""
+        """RETRY, explicit or by default."""
         if "retry" in self.options:
             return self.seconds("retry", 0)
         return min(max(self.ttl // 10, 1), MAX_DEFAULT_RETRY_S)
 
     @property
     def copies(self) -> int:
-        """How many nodes have the job for sure when it is answered; 1 if it was not said."""
+        """The number of nodes that certainly have the job at the reply; 1 if there is no such
+        option."""
         if "async" in self.options:
             return 1
         return int(self.seconds("sync", 0) or self.seconds("replicate", 1))
 
     @property
     def key(self) -> str | None:
-        """Its key, the empty one as the digest of the body; None without one."""
+        """The job's key (an empty key stands for the digest of the body), or None."""
         key = self.options.get("unique")
         if key != "":
             return key
@@ -88,7 +89,7 @@ class Add:
 
     @property
     def if_exists(self) -> str:
-        """What it does if a job has the key."""
+        """The value of IFEXISTS."""
         return self.options.get("ifexists", "return").lower()
 
 
@@ -103,22 +104,22 @@ class Delivery:
 
     @property
     def begin(self) -> Seconds:
-        """When GETJOB was sent: the job was not handed out before."""
+        """When GETJOB was sent: the job was not delivered before."""
         return self.call.begin
 
     @property
     def end(self) -> Seconds:
-        """When the reply came."""
+        """When the reply arrived."""
         return self.call.end
 
 
 @attrs.frozen(eq=False, kw_only=True)
 class JobReport:
-    """What a client said of a job."""
+    """A command of a client about a job."""
 
     call: Call
     delay: Seconds = 0.0
-    """Of NACK and RELEASE."""
+    """DELAY of NACK and RELEASE."""
     is_dead: bool = False
     """Does it bury the job?"""
 
@@ -129,17 +130,18 @@ class JobReport:
 
     @property
     def last(self) -> Seconds:
-        """When it has happened at the latest, if it has: the reply, or when it was given up."""
+        """The latest time at which the command may have taken effect: its reply, or when the client
+        gave up."""
         return self.call.end if self.call.end < ENDLESS else self.call.lost_at
 
 
 @attrs.define(eq=False)
 class Job:
-    """A job, as clients know it."""
+    """The history of a job, as clients observed it."""
 
     id: str
     adds: list[Add] = attrs.Factory(list)
-    """That returned it: of a job without a key one at most."""
+    """The ADDJOBs that returned it: at most one if it has no key."""
     deliveries: list[Delivery] = attrs.Factory(list)
     reports: list[JobReport] = attrs.Factory(list)
 
@@ -151,17 +153,17 @@ class Job:
 
     @property
     def is_at_most_once(self) -> bool:
-        """Has it RETRY 0? The last digit of an id says so (original 3.3)."""
+        """Is its RETRY 0? Then the last digit of its id is even (original 3.3)."""
         return self.id[-1] in "02468ace"
 
     @property
     def is_plain(self) -> bool:
-        """Has it no option but those that have nothing to do with when and where it is queued?"""
+        """Has it only options that do not affect when and where it is queued?"""
         plain = {"replicate", "sync", "retry", "ttl", "priority", "async", "maxlen"}
         return len(self.adds) == 1 and plain.issuperset(self.adds[0].options)
 
     def reports_of(self, *commands: str) -> Iterator[JobReport]:
-        """What was said of it by these commands."""
+        """Yield the commands of these names about the job."""
         return (each for each in self.reports if each.command in commands)
 
 
@@ -176,22 +178,20 @@ class Facts:
     queue_calls: dict[str, list[Call]] = attrs.Factory(dict)
     """By queue: PURGE, REDRIVE, PAUSE and CANCEL."""
     waits: list[Call] = attrs.Factory(list)
-    """WAITJOB."""
+    """All WAITJOBs."""
     redriven: set[str] = attrs.Factory(set)
     """Jobs that REDRIVE named."""
 
     def job(self, id: str) -> Job:
-        """The job with this id."""
+        """Return the job with this id."""
         found = self.jobs.get(id)
         if found is None:
             found = self.jobs[id] = Job(id)
         return found
 
     def has_call(self, queue: str, *commands: str, since: Seconds = -math.inf) -> bool:
-        """Was one of these commands sent about the queue, and may have had an effect since then?
-
-        Other nodes learn of it later: in calm within the slack, otherwise at some time.
-        """
+        """Was one of these commands sent about the queue, and may it have taken effect after
+        `since`? Other nodes learn of it later: in calm within the slack, otherwise at any time."""
         return any(
             call.command in commands
             and not (
@@ -202,13 +202,13 @@ class Facts:
         )
 
     def may_be_redriven(self, job: Job) -> bool:
-        """Did a client send REDRIVE for it, or for its queue since it was added?"""
+        """Did a client send REDRIVE for the job, or for its queue since the job was added?"""
         since = min((add.begin for add in job.adds), default=-math.inf)
         return job.id in self.redriven or self.has_call(job.queue, "REDRIVE", since=since)
 
 
 def facts_of(history: History) -> Facts:
-    """What the calls of a history say."""
+    """Return the facts in the calls of a history."""
     facts = Facts(history)
     for call in history.calls:
         command = call.command
@@ -267,7 +267,7 @@ def _get(facts: Facts, call: Call) -> None:
 
 
 def ids_of(call: Call) -> list[str]:
-    """The jobs that a command names, without their tokens."""
+    """Return the ids of the jobs that a command names, without tokens."""
     options = _OPTIONS.get(call.command, {})
     jobs = takewhile(lambda word: _bytes(word.upper()) not in options, call.request[1:])
     return [word.partition("@")[0] for word in jobs]
@@ -296,7 +296,7 @@ def _of_queue(facts: Facts, call: Call) -> None:
 
 
 def queues_of(call: Call) -> list[str]:
-    """The queues of a GETJOB: all words behind FROM that are no options."""
+    """Return the queues of a GETJOB: all words after FROM that are no options."""
     words = list(call.request[1:])
     upper = [word.upper() for word in words]
     if "FROM" not in upper:
@@ -315,7 +315,7 @@ def queues_of(call: Call) -> list[str]:
 
 
 def number_of(call: Call, option: str, default: int) -> int:
-    """The number of an option of GETJOB."""
+    """Return the number of an option of GETJOB, or the default."""
     upper = [word.upper() for word in call.request]
     if option in upper[:-1] and call.request[upper.index(option) + 1].isdecimal():
         return int(call.request[upper.index(option) + 1])

@@ -27,13 +27,13 @@ _CHECKS = (
 
 @attrs.frozen(kw_only=True)
 class Verdict:
-    """What is said of a history."""
+    """The result of judging a history."""
 
     violations: Sequence[Violation]
     calls: int
     clients: int
     seconds: float
-    """From the first call to the last."""
+    """The time from the first call to the last."""
     faults: int
     added: int
     """Jobs that an ADDJOB returned."""
@@ -41,25 +41,25 @@ class Verdict:
     """ADDJOBs whose outcome is unknown."""
     deliveries: int
     redelivered: int
-    """Deliveries of a job after its first."""
+    """The number of deliveries after the first one of their job."""
     after_ack: int
-    """Of these, deliveries that were asked for after the job was acknowledged."""
+    """The number of deliveries requested after the job's acknowledgement."""
     open: int
-    """Jobs with RETRY of which the history does not show what became of them."""
+    """The number of jobs with RETRY whose fate the history does not show."""
     keys: int
-    """Keys whose calls have been put into an order, in each calm period."""
+    """The number of keys whose calls were judged, counted per calm period."""
     unjudged_keys: int
     notes: Sequence[str] = ()
     """What was not judged, and what would help."""
 
     @property
     def is_ok(self) -> bool:
-        """Was no promise broken?"""
+        """Was no property violated?"""
         return not self.violations
 
 
 def judge(history: History) -> Verdict:
-    """Judge it."""
+    """Judge a history."""
     facts = facts_of(history)
     losses, keys = Losses(facts), Keys(facts)
     found = [violation for check in _CHECKS for violation in check(facts)]
@@ -119,5 +119,5 @@ def _notes(history: History, losses: Losses, keys: Keys) -> list[str]:
 
 
 def by_property(violations: Sequence[Violation]) -> dict[str, int]:
-    """How often each was broken."""
+    """Return the number of violations, by property."""
     return dict(sorted(Counter(each.property for each in violations).items()))

@@ -1,8 +1,9 @@
 """Judges H7: in each calm period, the calls about a key have an order in which at most one job has
-the key at a time, and each ADDJOB returns the one that has it.
+the key at a time, and each ADDJOB returns the job that has it.
 
-Across a cut each side may give the key once more, so a period begins with any of the earlier jobs
-having the key, or none. A job has its key until it is acknowledged, and for its KEEP after that.
+During a cut each side may give the key to another job, so at the start of a period any of the
+earlier jobs, or none, may have the key. A job has its key until it is acknowledged, and for its
+KEEP after that.
 """
 
 import math
@@ -23,25 +24,27 @@ from disque_trio.sim.histories.orders import (
 from disque_trio.sim.histories.records import ENDLESS, Seconds, Violation
 
 MOST_NAMELESS: int = 4
-"""With more ADDJOBs without an outcome before a period, it is not judged: they explain anything."""
+"""A period with more earlier ADDJOBs without an outcome is not judged: they could explain any
+reply."""
 _EARLY_S = 1.0
-"""By how much a TTL, which holders count in whole seconds, may end early."""
+"""A TTL may end this much early, because holders count it in whole seconds."""
 _UNORDERED = ("again", "replace")
 
 
 @attrs.define(eq=False)
 class Keys:
-    """The judge, and how much it has judged."""
+    """The judge, with the numbers of judged keys."""
 
     facts: Facts
     judged: int = 0
-    """Keys, in each period in which they were used."""
+    """The number of keys judged, counted per period in which they were used."""
     unjudged: int = 0
-    """The same of those that were not: with IFEXISTS again or replace, which let a key have several
-    jobs, with PURGE, CANCEL or DELJOB, or without an outcome too often."""
+    """The number of keys not judged, counted in the same way: used with IFEXISTS again or replace,
+    which let several jobs have a key, or with PURGE, CANCEL or DELJOB, or too often without an
+    outcome."""
 
     def check(self) -> Iterator[Violation]:
-        """H7."""
+        """H7: judge the calls about each key."""
         if not self.facts.history.has_all_clients:
             return
         by_key: dict[tuple[str, str], list[Add]] = {}
@@ -86,7 +89,7 @@ class Keys:
         returned = {add.id for add in in_period if add.end <= end}
         unknown = [add for add in adds if add.is_unknown]
         for job in jobs:
-            # One of these has added it, and says how long it keeps the key.
+            # One of these ADDJOBs has added the job; its KEEP applies.
             makers = [*job.adds, *unknown] if job.adds else adds
             keeps = [add.seconds("keep", 0) for add in makers]
             freed = _freed(job, min(keeps), max(keeps), slack)
@@ -142,14 +145,15 @@ def _within(freed: Operation, begin: Seconds, end: Seconds) -> Operation:
 
 
 def _freed(job: Job, least_keep: Seconds, most_keep: Seconds, slack: Seconds) -> Operation | None:
-    """When the job has its key no more: it must have ended if a client knows that."""
+    """Return the operation that frees the job's key, or None. It must happen if a client knows that
+    the job ended."""
     acks = list(job.reports_of("ACKJOB"))
     known = [report for report in acks if report.call.is_ok and _counts(job, report)]
     begins = [report.call.begin + least_keep - slack for report in acks]
     begins += [report.call.begin for report in job.reports_of("FASTACK")]
     begins += [add.begin + add.ttl - _EARLY_S for add in job.adds]
     if any(job.reports_of("NACK")) or any("limit" in add.options for add in job.adds):
-        begins += [min((add.begin for add in job.adds), default=-math.inf)]  # it may be dead
+        begins += [min((add.begin for add in job.adds), default=-math.inf)]  # the job may be dead
     if not begins:
         return None
     end = min((report.call.end for report in known), default=ENDLESS) + most_keep + slack
@@ -160,5 +164,6 @@ def _freed(job: Job, least_keep: Seconds, most_keep: Seconds, slack: Seconds) ->
 
 
 def _counts(job: Job, report: JobReport) -> bool:
-    """Has it ended the job for sure? A node ignores a job with RETRY 0 that it does not have."""
+    """Has the report certainly ended the job? A node ignores a job with RETRY 0 that it does not
+    have."""
     return not job.is_at_most_once or (len(ids_of(report.call)) == 1 and report.call.reply == 1)

@@ -1,7 +1,7 @@
 """Judges H4: an added job with RETRY is delivered until it is acknowledged.
 
-A job is lost if it is due, the cluster is calm, and a client has waited for jobs of its queue for
-long enough and got none. Everything that may have ended the job, or hidden it, excuses it.
+A job is lost if it is due, the cluster is in calm, and a client has waited long enough for jobs of
+its queue and received none. Any event that may have ended or hidden the job excuses it.
 """
 
 import math
@@ -24,20 +24,21 @@ from disque_trio.statemachine.joboptions import MAX_BACKOFF
 from disque_trio.terminal.counting import counted
 
 SPREAD: float = 0.75
-"""A job may be requeued so much later than its RETRY says."""
+"""A job may be requeued this much later than RETRY."""
 _MAX_BACKOFF_S = MAX_BACKOFF / 1000
 
 
 @attrs.define(eq=False)
 class Waits:
-    """How long clients have waited for jobs of one queue in vain, in one calm period."""
+    """The waits of clients for jobs of one queue that ended without a job."""
 
     calls: dict[str, list[Call]] = attrs.Factory(dict)
     """By client, in order of time."""
     _sums: dict[str, tuple[list[Seconds], list[Seconds]]] = attrs.Factory(dict)
 
     def waited_for(self, since: Seconds, until: Seconds, wanted: Seconds) -> str:
-        """The line of a call of a client that has waited for so long; empty if none has."""
+        """Return the line of a call of a client that has waited this long; empty if there is
+        none."""
         for client, calls in self.calls.items():
             begins, sums = self._sums.get(client) or self._sum(client)
             first = bisect_left(begins, since)
@@ -48,7 +49,7 @@ class Waits:
                 sums[max(last, first)] - sums[first],
                 calls[min(first, len(calls) - 1)].line,
             )
-            if first and calls[first - 1].end > since:  # it began to wait before
+            if first and calls[first - 1].end > since:  # it began to wait earlier
                 before = calls[first - 1]
                 waited, line = waited + min(before.end, until) - since, before.line
             if waited >= wanted:
@@ -70,19 +71,19 @@ class Waits:
 
 @attrs.define(eq=False)
 class Losses:
-    """The judge, and what it could not judge."""
+    """The judge, with the numbers of judged and open jobs."""
 
     facts: Facts
     judged: int = 0
-    """Jobs that were due in calm while a client waited, or that have ended."""
+    """The number of jobs that were due in calm while a client waited, or that have ended."""
     open: int = 0
-    """Jobs that are neither over nor lost, as far as the history says."""
+    """The number of jobs that have neither ended nor certainly been lost."""
     _waits: dict[str, Waits] = attrs.Factory(dict)
     _hidden: dict[str, list[tuple[Seconds, Seconds]]] = attrs.Factory(dict)
-    """By queue, from when until when GETJOBs without an outcome may have taken jobs."""
+    """By queue: the intervals in which GETJOBs without an outcome may have received jobs."""
 
     def check(self) -> Iterator[Violation]:
-        """H4."""
+        """H4: report lost jobs."""
         for call in self.facts.gets:
             self._see(call)
         keys = _keys(self.facts)
@@ -135,7 +136,7 @@ class Losses:
         return bool(ways & {"again", "replace"}) or (others and not is_calm)
 
     def _lost(self, job: Job) -> str:
-        """The line of a GETJOB that should have returned the job; empty if there is none."""
+        """Return the line of a GETJOB that should have returned the job; empty if there is none."""
         waits = self._waits.get(job.queue)
         if waits is None:
             return ""
@@ -151,7 +152,7 @@ class Losses:
         return ""
 
     def _seen(self, job: Job, since: Seconds, until: Seconds) -> Iterator[tuple[Seconds, Seconds]]:
-        """The parts of a period in which no GETJOB without an outcome may have the job."""
+        """Yield the parts of a period in which no GETJOB without an outcome may have the job."""
         retry = self._retry(job) + SPREAD + self.facts.history.limits.slack
         for begin, end in self._hidden.get(job.queue, ()):
             if end + retry > since:
@@ -165,7 +166,7 @@ class Losses:
         return max(add.retry for add in job.adds)
 
     def _due(self, job: Job) -> Seconds:
-        """When it is queued at the latest, as far as clients know."""
+        """Return when the job is queued at the latest, as far as clients know."""
         retry = self._retry(job)
         due = max(add.end + add.seconds("delay", 0) for add in job.adds)
         due = max([due, *(each.end + retry for each in job.deliveries)])
@@ -183,8 +184,8 @@ class Losses:
 
 
 def _destroyed(history: History) -> list[Seconds]:
-    """Until when each loss of memory lasted. Those of one node at one time are one, such as a crash
-    of a node that is removed."""
+    """Return the end of each loss of memory. Overlapping losses of one node count once, such as a
+    crash of a node that is removed."""
     found: dict[str, list[Seconds]] = {}
     for fault in history.faults:
         ends = found.setdefault(fault.node, [])
@@ -206,7 +207,8 @@ def _keys(facts: Facts) -> dict[tuple[str, str], list[Add]]:
 
 
 def _hides_until(call: Call) -> Seconds:
-    """A node may serve a client that it does not know to be gone."""
+    """Return until when a node may serve the client of a GETJOB without an outcome: it may not have
+    detected that the client has gone."""
     timeout = number_of(call, "TIMEOUT", 0) / 1000
     given_up = call.lost_at if call.lost_at < ENDLESS else call.begin
     return max(given_up, call.begin + timeout) if math.isfinite(timeout) else ENDLESS

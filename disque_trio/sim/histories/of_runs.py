@@ -1,7 +1,7 @@
 """The history of a simulated run: the calls of all its clients, and its faults.
 
-What a fault does to the promises that clients have is the same for simulated and real clusters, so
-a history has its begin, its end, and whether a node has lost jobs.
+Faults affect the promises to clients in the same way in simulated and real clusters. So for each
+fault a history has its start, its end, and whether a node has lost jobs.
 """
 
 from collections.abc import Callable
@@ -25,26 +25,26 @@ from disque_trio.tracing.histories import (
 from disque_trio.tracing.rows import Row
 
 QUIET: Final[Micros] = 40_000_000
-"""How long a run goes on when nothing is left to do: a lost job is noticed by a client that waits
-in vain, after the time that a cluster needs to settle."""
+"""How long a run continues when nothing is left to do: a client detects a lost job by waiting in
+vain, after the time that a cluster needs to settle."""
 _SECOND: Final = 1_000_000
 _DRIFT_PPM: Final = 1000
-"""A clock that drifts by no more is right: `Limits.skew` and `slack` allow for it."""
+"""A clock with at most this drift counts as right: `Limits.skew` and `slack` allow for it."""
 _SURVIVED: Final = ("kill", "shutdown", "stop")
-"""Ways in which a process ends that an append-only file survives."""
+"""Causes of a process's end that an append-only file survives."""
 _LOSING: Final = ("disk.flip", "disk.error", "disk.full", "disk.stall", "memory", "remove", "wipe")
-"""Faults that may cost jobs at a node."""
+"""Faults by which a node may lose jobs."""
 
 
 class RunHistory:
-    """Writes the history of a run: what it plays is given to `prepare`, its rows to `see`."""
+    """Writes the history of a run. Call `prepare` with the run, and `see` with each row."""
 
     def __init__(self, plan: Plan, write: Callable[[bytes], object]) -> None:
         self._write = write
         self._plan = plan
         self._run: Run | None = None
         self._open: dict[tuple[str, str, str], tuple[Micros, bool]] = {}
-        """Faults, by their kind, node and peer: since when, and whether jobs may be lost."""
+        """By kind, node and peer of a fault: since when it lasts, and whether jobs may be lost."""
         config = dict(plan.config)
         self._keeps_all = (
             config.get("appendonly") == "yes"
@@ -61,13 +61,13 @@ class RunHistory:
             self._open["links", "", ""] = 0, False
 
     def prepare(self, run: Run) -> None:
-        """Watch this run."""
+        """Record the calls of this run."""
         self._run = run
         run.quiet = max(run.quiet, QUIET)
         run.world.clients.log = self
 
     def close(self) -> None:
-        """The run is over: faults that are still there."""
+        """End the faults that are still in force at the end of the run."""
         for key in list(self._open):
             self._end(key, None)
 
@@ -79,12 +79,12 @@ class RunHistory:
             self._write(begin_line(client, number, self._now(), node, words))
 
     def reply(self, client: str, number: int, words: list[bytes], reply: Reply) -> None:
-        """It has the reply."""
+        """A client has received the reply."""
         if is_recorded(words):
             self._write(reply_line(client, number, self._now(), reply))
 
     def lost(self, client: str, number: int, words: list[bytes], cause: str) -> None:
-        """There will be none."""
+        """A client will receive no reply."""
         if is_recorded(words):
             at = self._now()
             if cause == REFUSED:
@@ -99,7 +99,7 @@ class RunHistory:
     # Faults.
 
     def see(self, row: Row) -> None:
-        """A row of the run."""
+        """Take a row of the run."""
         kind = fault_kinds.ROWS.get(row.kind)
         if row.kind == "heal.end" and self._plan.heal == "full":
             for key in list(self._open):
@@ -114,7 +114,7 @@ class RunHistory:
         key = kind.bar, row.node, row.peer
         is_over = kind.is_ended_by(row.kind, row.detail)
         at = _seconds(row.time)
-        if row.kind == "clock.step":  # what is wrong since then is the time of day
+        if row.kind == "clock.step":  # from then on the time of day is wrong
             self._write(fault_line(kind.bar, at, at, node=row.node))
             return
         if kind.is_level:

@@ -1,11 +1,11 @@
 """Searches an order of calls about one key that explains all replies.
 
-Each call takes effect at one moment between its begin and its end. The search is that of Wing and
-Gong with the just-in-time rule of Lowe: a call is put into the order only when one of the calls
-that have begun ends. Two things keep it small. Keys are searched one by one, because an order of
-all exists if there is one for each (locality). And calls that change nothing are put into the order
-as soon as they fit: they commute with all others, so of their orders one is enough (partial order
-reduction).
+Each call takes effect at one moment between its begin and its end. The algorithm is that of Wing
+and Gong with Lowe's just-in-time rule: a call is put into the order only when one of the pending
+calls ends. Two properties keep the search small. Keys are searched separately, because an order of
+all calls exists if there is one for each key (locality). And calls that change nothing are put into
+the order as soon as they fit: they commute with all others, so one of their orders suffices
+(partial order reduction).
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,8 +28,8 @@ class Operation:
     """A call about a key, or the end of the job that has it."""
 
     kind: Literal["add", "found", "free"]
-    """`add`: the key was given to this job, or it has it. `found`: the job has it. `free`: the job
-    has it no more."""
+    """`add`: the key was given to this job, or the job has it. `found`: the job has the key.
+    `free`: the job no longer has the key."""
     id: str
     begin: Seconds
     end: Seconds
@@ -43,11 +43,11 @@ class State:
 
     holder: str = UNKNOWN
     known: frozenset[str] = frozenset()
-    """Jobs that were taken for earlier ones, of which a client has no id."""
+    """Jobs that the search treats as earlier ones without a known id."""
     gone: frozenset[str] = frozenset()
-    """Jobs that had the key and have it no more."""
+    """Jobs that had the key and no longer have it."""
     done: frozenset[int] = frozenset()
-    """Calls in the order, of those that may still end."""
+    """Calls that are in the order and have not ended."""
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -58,20 +58,20 @@ class Problem:
     earlier: frozenset[str] = frozenset()
     """Jobs that were added before the period."""
     nameless: int = 0
-    """How many ADDJOBs before the period had no outcome."""
+    """The number of ADDJOBs before the period without an outcome."""
     late: frozenset[str] = frozenset()
     """Jobs that an ADDJOB without an outcome may have added in the period."""
     start: str = UNKNOWN
-    """Who has the key at first; `NOBODY` for a key that was not used before."""
+    """The job with the key at the start; `NOBODY` for a key that was not used before."""
 
 
 @attrs.frozen(eq=False, kw_only=True)
 class Stuck:
-    """There is no order: this call cannot be put into it."""
+    """There is no order: this call does not fit into any."""
 
     operation: Operation
     holders: tuple[str, ...]
-    """Who may have the key when it ends."""
+    """The jobs that may have the key when the call ends."""
 
 
 class GivenUpError(Exception):
@@ -79,8 +79,9 @@ class GivenUpError(Exception):
 
 
 def search(problem: Problem) -> Stuck | None:
-    """The first call that no order explains; None if there is an order. Raises `GivenUpError`."""
-    # The end of an earlier job changes nothing: that it has the key is never known.
+    """Return the first call that no order explains, or None if there is an order. Raise
+    `GivenUpError`."""
+    # The end of an earlier job changes nothing: it is never certain that such a job has the key.
     operations = [
         each for each in problem.operations if each.kind != "free" or each.id not in problem.earlier
     ]
@@ -98,7 +99,7 @@ def search(problem: Problem) -> Stuck | None:
                 holders = tuple(sorted({state.holder for state in states}))
                 return Stuck(operation=operation, holders=holders)
         else:
-            # It may happen until then, if it helps a later one.
+            # It may take effect until then, if that helps a later call.
             found = states | _with(problem, states, pending, number)
         del pending[number]
         states = {_without(state, number, time, last_use) for state in found}
@@ -112,7 +113,7 @@ def _events(operations: Sequence[Operation]) -> Iterator[tuple[Seconds, bool, in
 
 
 def _without(state: State, number: int, now: Seconds, last_use: dict[str, Seconds]) -> State:
-    """The state without what no later call can notice."""
+    """Return the state without the parts that no later call can observe."""
     gone = frozenset(id for id in state.gone if last_use[id] >= now)
     return State(state.holder, state.known, gone, state.done - {number})
 
@@ -120,7 +121,7 @@ def _without(state: State, number: int, now: Seconds, last_use: dict[str, Second
 def _with(
     problem: Problem, states: set[State], pending: dict[int, Operation], wanted: int
 ) -> set[State]:
-    """All states in which this call is in the order, with any others before it."""
+    """Return all states in which this call is in the order, with any others before it."""
     found: set[State] = set()
     todo, seen = list(states), set(states)
     while todo:
@@ -143,7 +144,7 @@ def _with(
 
 
 def _steps(problem: Problem, state: State, operation: Operation) -> Iterator[State]:
-    """The states after a call: none if its reply does not fit."""
+    """Yield the states after a call: none if its reply does not fit."""
     if operation.kind == "free":
         yield from _freed(problem, state, operation)
         return

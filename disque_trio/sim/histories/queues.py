@@ -1,7 +1,7 @@
 """Judges queues: H8 (MAXLEN) and H9 (order).
 
-A client cannot see at which node a job is queued. So that a queue is too long, and in which order
-it is delivered, is judged of queues that were used through one node only.
+A client cannot observe at which node a job is queued. So the maximum length and the order are
+judged only for queues that were used through one node.
 """
 
 import heapq
@@ -17,24 +17,24 @@ from disque_trio.terminal.counting import counted
 
 @attrs.define(eq=False)
 class Queue:
-    """What is known of a queue."""
+    """The calls about one queue."""
 
     name: str
     adds: list[Add] = attrs.Factory(list)
     jobs: list[Job] = attrs.Factory(list)
     nodes: set[str] = attrs.Factory(set)
-    """That were asked about it."""
+    """The nodes to which these calls were sent."""
     known_until: Seconds = ENDLESS
     """When the first GETJOB without an outcome began, which may have taken jobs."""
 
     @property
     def is_lone(self) -> bool:
-        """Was it used through one node, which is known?"""
+        """Was it used through one node only, and is that known?"""
         return len(self.nodes) == 1 and "" not in self.nodes
 
 
 def queues(facts: Facts) -> list[Queue]:
-    """All queues that had an ADDJOB."""
+    """Return all queues that had an ADDJOB."""
     found: dict[str, Queue] = {}
     for add in facts.adds:
         queue = found.setdefault(add.queue, Queue(add.queue))
@@ -54,7 +54,8 @@ def queues(facts: Facts) -> list[Queue]:
 
 
 def check_lengths(facts: Facts) -> Iterator[Violation]:
-    """H8."""
+    """H8: MAXLEN refuses an ADDJOB only if the queue may have that many jobs, and accepts one only
+    if it may have fewer."""
     if not facts.history.has_all_clients:
         return
     for queue in queues(facts):
@@ -103,7 +104,7 @@ class _Lengths:
 
 
 def _touched(job: Job) -> Seconds:
-    """Until when it was certainly queued."""
+    """Return until when the job was certainly queued."""
     add = job.adds[0]
     begins = [each.begin for each in job.deliveries] + [each.call.begin for each in job.reports]
     return min([add.begin + add.ttl, *begins])
@@ -131,7 +132,7 @@ def check_order(facts: Facts) -> Iterator[Violation]:
 
 
 def _is_ordered(job: Job) -> bool:
-    """Is its place in the queue known? Not if it was given back, or queued later."""
+    """Is its place in the queue known? It is not if the job was returned, or queued later."""
     others = any(job.reports_of("NACK", "RELEASE", "ENQUEUE", "DEQUEUE", "DELJOB"))
     return job.is_plain and "async" not in job.adds[0].options and not others
 
@@ -147,7 +148,7 @@ def _check_order(jobs: list[Job], until: Seconds) -> Iterator[Violation]:
         key=lambda job: job.deliveries[0].begin,
     )
     waiting: dict[int, list[tuple[Seconds, str, Seconds, Job]]] = {}
-    """By priority: when it was added, its id, when it was asked for."""
+    """By priority: when the job was added, its id, and until when it was certainly queued."""
     next_added = 0
     for job in delivered:
         delivery = job.deliveries[0]

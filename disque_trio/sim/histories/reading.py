@@ -1,7 +1,7 @@
 """Reads histories: lines of JSON that any client may write (docs/histories.md).
 
-An unfinished last line, as a killed client leaves it, is skipped. Everything else that is not as
-documented is an error with its line, field and value.
+An unfinished last line of a killed client is skipped. Any other deviation from the documented
+format is an error with its line, field and value.
 """
 
 import json
@@ -23,27 +23,27 @@ _FORMAT: Final = 1
 
 @attrs.define
 class _Open:
-    """A call so far."""
+    """A call in the lines read so far."""
 
     call: Call
     is_over: bool = False
 
 
 class Reader:
-    """Puts the lines of files together."""
+    """Collects the lines of files into a history."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple[str, int], _Open] = {}
         self._faults: list[Fault] = []
         self._knows: list[bool] = []
-        """Of each header: does its writer know all faults?"""
+        """By header: does its writer know all faults?"""
 
     def read(self, path: str) -> None:
-        """Read a file. Raises `HistoryError` and `OSError`."""
+        """Read a file. Raise `HistoryError` or `OSError`."""
         self.feed(Path(path).read_bytes().splitlines(keepends=True), path)
 
     def feed(self, lines: Iterable[bytes], name: str) -> None:
-        """Read lines, with their ends. Raises `HistoryError`."""
+        """Read lines, with their ends. Raise `HistoryError`."""
         for number, line in enumerate(lines, 1):
             if line.endswith(b"\n") and line.strip():
                 self._take(_Line(_facts(line, f"{name}:{number}"), f"{name}:{number}"))
@@ -51,7 +51,7 @@ class Reader:
     def history(
         self, limits: Limits, *, has_all_faults: bool | None = None, has_all_clients: bool = True
     ) -> History:
-        """All that was read. `has_all_faults` is said by the files unless it is given."""
+        """Return the history. `has_all_faults` overrides the headers of the files."""
         calls = sorted((each.call for each in self._calls.values()), key=lambda call: call.begin)
         knows = bool(self._knows) and all(self._knows)
         return History(
@@ -119,7 +119,7 @@ def _ended(call: Call, line: "_Line", outcome: str, at: float) -> Call:
 
 
 def _check_reply(call: Call, line: "_Line", reply: Any) -> None:
-    """Of the commands whose replies are judged."""
+    """Check the form of a reply that is judged."""
     if call.command == "ADDJOB" and not _is_id(reply):
         advice = "ADDJOB returns the id of a job, such as 'D-8177b338-…-05a1'; write an error as "
         raise HistoryError(line.place, "'reply'", reply, advice + "'error'")
@@ -194,13 +194,13 @@ def _facts(line: bytes, place: str) -> dict[str, Any]:
 
 @attrs.frozen
 class _Line:
-    """The fields of a line, checked as they are asked for."""
+    """The fields of a line, each checked when it is read."""
 
     facts: dict[str, Any]
     place: str
 
     def check_names(self, known: Iterable[str]) -> None:
-        """Raises `HistoryError` for a field that has no meaning."""
+        """Raise `HistoryError` for a field that has no meaning."""
         for name in self.facts:
             if name not in known:
                 raise HistoryError(
@@ -213,7 +213,7 @@ class _Line:
         return self.facts[name]
 
     def text(self, name: str) -> str:
-        """A text that is not empty."""
+        """Return a text that is not empty."""
         advice = "write a text that is not empty"
         value = self._get(name, advice)
         if not isinstance(value, str) or not value:
@@ -221,7 +221,7 @@ class _Line:
         return value
 
     def whole(self, name: str) -> int:
-        """A number of a call."""
+        """Return the number of a call."""
         advice = "write a whole number, different for each call of the client"
         value = self._get(name, advice)
         if type(value) is not int:
@@ -229,7 +229,7 @@ class _Line:
         return value
 
     def moment(self, name: str) -> float:
-        """A time."""
+        """Return a time."""
         advice = "write a time in seconds, such as 1795765200.25"
         value = self._get(name, advice)
         if type(value) not in (int, float) or not math.isfinite(value):
@@ -237,7 +237,7 @@ class _Line:
         return float(value)
 
     def request(self) -> list[str]:
-        """The words of a request."""
+        """Return the words of a request."""
         value = self.facts["request"]
         kinds = (str, int, float)
         if not isinstance(value, list) or not value or not all(type(w) in kinds for w in value):

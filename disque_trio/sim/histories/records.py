@@ -1,4 +1,4 @@
-"""What histories are made of: calls of clients and faults; and what is found in them."""
+"""The parts of histories: calls of clients and faults; and violations found in them."""
 
 import math
 from collections.abc import Sequence
@@ -32,21 +32,21 @@ class Call:
     client: str
     number: int
     node: str = ""
-    """Which one was asked, if it is known."""
+    """The node of the request, if it is known."""
     request: Sequence[str]
     begin: Seconds
     end: Seconds = ENDLESS
-    """When it was answered."""
+    """When its reply arrived."""
     reply: Any = None
     error: str | None = None
     lost_at: Seconds = ENDLESS
-    """When the client gave it up; `ENDLESS` also for an answered call."""
+    """When the client gave up; `ENDLESS` for an answered call as well."""
     line: str = ""
-    """Where its request is: ``file:number``."""
+    """The place of its request: ``file:number``."""
 
     @property
     def is_ok(self) -> bool:
-        """Was it answered, and not by an error?"""
+        """Did it get a reply that is no error?"""
         return self.end < ENDLESS and self.error is None
 
     @property
@@ -57,7 +57,7 @@ class Call:
 
 @attrs.frozen(kw_only=True)
 class Fault:
-    """A fault that is known."""
+    """A known fault."""
 
     kind: str
     at: Seconds
@@ -68,26 +68,26 @@ class Fault:
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """What the judge allows for, in seconds."""
+    """Tolerances of the judge, in seconds."""
 
     settle: Seconds = 30.0
-    """How long after the end of a fault the cluster is not calm yet."""
+    """How long after the end of a fault the cluster does not count as calm."""
     slack: Seconds = 2.0
-    """How far messages in a calm cluster may be behind."""
+    """How late messages in a calm cluster may be."""
     skew: Seconds = 0.05
     """How far the clocks of two clients, or of a client and a node, may differ."""
 
 
 @attrs.define(eq=False, kw_only=True)
 class History:
-    """Calls in the order of their beginnings, and faults in the order of theirs."""
+    """Calls and faults, each in the order of their start."""
 
     calls: Sequence[Call]
     faults: Sequence[Fault] = ()
     has_all_faults: bool = False
-    """Are there no other faults than these?"""
+    """Are there no other faults?"""
     has_all_clients: bool = True
-    """Have no other clients used these queues?"""
+    """Did no other clients use these queues?"""
     limits: Limits = Limits()
 
     @property
@@ -97,8 +97,8 @@ class History:
         return max(ends, default=0.0)
 
     def is_calm(self, begin: Seconds, end: Seconds) -> bool:
-        """Has no fault, and no time after one, a part of this period? False if faults are not
-        known."""
+        """Was there no fault in this period, nor within the settling time before it? False if
+        faults are unknown."""
         settle = self.limits.settle
         return self.has_all_faults and not any(
             fault.at <= end and begin <= fault.until + settle for fault in self.faults
@@ -110,8 +110,8 @@ class History:
         return any(fault.kind.startswith(("clock", "wall")) for fault in self.faults)
 
     def keeps_memory(self, begin: Seconds, end: Seconds) -> bool:
-        """Has no node lost jobs in this period, and was no clock wrong? False if faults are not
-        known."""
+        """Did no node lose jobs in this period, and was no clock ever wrong? False if faults are
+        unknown."""
         return (
             self.has_all_faults
             and not self.has_wrong_clocks
@@ -122,7 +122,7 @@ class History:
         )
 
     def calm_periods(self) -> list[tuple[Seconds, Seconds]]:
-        """The periods between faults, in order; none if faults are not known."""
+        """Return the calm periods between faults, in order; none if faults are unknown."""
         if not self.has_all_faults:
             return []
         found, begin = [], -math.inf
@@ -135,18 +135,19 @@ class History:
 
 @attrs.frozen(kw_only=True)
 class Violation:
-    """A promise that was broken."""
+    """A violated property."""
 
     property: str
     text: str
     job: str = ""
     at: Seconds = 0.0
     lines: tuple[str, ...] = ()
-    """The requests that show it, as ``file:number``."""
+    """The requests that show the violation, as ``file:number``."""
 
 
 class HistoryError(ValueError):
-    """A line cannot be part of a history: which one, which field, its value, and what to do."""
+    """A line cannot be part of a history. The text has the line, the field, its value, and
+    advice."""
 
     def __init__(self, place: str, field: str, value: object, advice: str) -> None:
         shown = f"{value!r:.80}"

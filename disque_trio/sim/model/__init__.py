@@ -1,4 +1,4 @@
-"""The simulated world: network, clocks, disks, faults, and the recorder of what happens.
+"""The simulated world: network, clocks, disks, faults, and the recorder of rows.
 
 It imports plans. All engines share it.
 """

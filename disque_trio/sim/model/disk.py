@@ -1,9 +1,10 @@
 """One node's disk: the bytes of its journal, and its faults.
 
-A write puts bytes into the system's cache, a sync puts the cache onto the disk. A killed process
-loses nothing of the cache. Unsynced data is a list of single writes; when power fails, a first part
-of them is on the disk, and of the next one maybe a part, or zeros in its place. Until the names are
-synced, a file that has replaced another may have done so on the disk or not.
+A write puts bytes into the system's cache, a sync writes the cache to the disk. A killed process
+loses nothing of the cache. Unsynced data is a list of single writes. After a power failure, a first
+part of these writes is on the disk, and maybe a part of the next write, or zeros in its place.
+Until the names are synced, it is uncertain which of two files the disk has after a file has
+replaced another.
 """
 
 import random
@@ -20,42 +21,43 @@ FULL: Final = "No space left on device"
 BROKEN: Final = "Input/output error"
 _COMMAND: Final = b"*"
 _FLIPS: Final = 100
-"""Bits that are tried until the damage of one is noticed: one in five or so is."""
+"""The number of tried bits until the damage by one is detectable: about one in five is."""
 _ZEROS: Final = 0.25
-"""How often a torn tail is zeros: the file had grown before the data was written."""
+"""The probability that a torn tail consists of zeros: the file had grown before the data was
+written."""
 
 
 @attrs.frozen
 class Found:
-    """What a starting process finds."""
+    """The content that a starting process finds."""
 
     records: list[Record]
-    """In their order."""
+    """In the order of writing."""
     how: str
     """`kept`; `torn` if the last record was incomplete; `damaged` if the file is unusable."""
 
     @property
     def start(self) -> str:
-        """How the process starts: the operator has removed a damaged file."""
+        """The cause of the start: a damaged file was removed by the operator."""
         return "empty" if self.how == "damaged" else "loaded"
 
 
 @attrs.define(eq=False)
 class Content:
-    """What a file has: as read, and what is surely on the disk."""
+    """The content of a file: as read, and as certainly on the disk."""
 
     data: bytearray = attrs.Factory(bytearray)
     durable: bytearray = attrs.Factory(bytearray)
     writes: list[tuple[int, int, bytes]] = attrs.Factory(list)
-    """Number, offset and data of each write that is not durable."""
+    """Number, offset and data of each write that is not synced."""
 
     def put(self, number: int, at: int, data: bytes) -> None:
-        """Write; data behind it stays."""
+        """Write at this offset; data after it stays."""
         _patch(self.data, at, data)
         self.writes.append((number, at, data))
 
     def sync(self, until: int, beyond: int) -> None:
-        """Writes up to the one number are on the disk, and those beyond the other."""
+        """Mark writes as synced: those up to number `until`, and those after number `beyond`."""
         left = []
         for write in self.writes:
             number, at, data = write
@@ -66,12 +68,12 @@ class Content:
         self.writes = left
 
     def settle(self) -> None:
-        """All of it is on the disk."""
+        """Mark everything as synced."""
         self.durable = bytearray(self.data)
         self.writes.clear()
 
     def lose_power(self, rng: random.Random) -> None:
-        """An arbitrary first part of the writes is."""
+        """Keep a random first part of the unsynced writes."""
         data = self.durable
         kept = rng.randint(0, len(self.writes))
         for _, at, piece in self.writes[:kept]:
@@ -106,26 +108,26 @@ class Disk:
         self._sync = sync
         self.file = Content()
         self.before: Content | None = None
-        """The file that it has replaced, until that is synced."""
+        """The file that the present one has replaced, until the names are synced."""
         self.power_losses = 0
         self.written = 0
-        """How many writes there have been."""
+        """The number of writes."""
         self.sync_began = self.sync_ends = 0
-        """With how many of them a sync began, and with how many it is about to end."""
+        """The number of writes when a sync began, and when it ends."""
         self.is_full = False
         self.is_broken = False
-        """Neither writes nor syncs succeed."""
+        """Writes and syncs fail."""
         self.is_stalled = False
         """Writes and syncs hang: they neither succeed nor fail."""
 
     def write(self, content: Content, at: int, data: bytes) -> None:
-        """Write into a file, in the system's cache."""
+        """Write to a file, in the system's cache."""
         self.check()
         self.written += 1
         content.put(self.written, at, data)
 
     def sync(self, content: Content) -> None:
-        """Put the file onto the disk; what was written while a sync was under way may be missed."""
+        """Sync the file to the disk; writes during the sync may be missed."""
         if self.is_broken:
             raise OSError(5, BROKEN)
         content.sync(self.sync_began, self.sync_ends)
@@ -138,18 +140,18 @@ class Disk:
             raise OSError(28, FULL)
 
     def sync_time(self) -> Micros:
-        """How long the next sync takes."""
+        """Return the duration of the next sync."""
         low, high = self._sync
         return self.rng.randint(low, high)
 
     def has_content(self) -> bool:
-        """Is there anything in the file?"""
+        """Does the file contain anything?"""
         return bool(self.file.data)
 
     # Faults.
 
     def lose_power(self) -> None:
-        """An arbitrary first part of what is unsynced stays."""
+        """Keep a random first part of the unsynced data."""
         self.power_losses += 1
         if self.before is not None and self.rng.random() < 0.5:
             self.file = self.before
@@ -157,8 +159,9 @@ class Disk:
         self.file.lose_power(self.rng)
 
     def flip(self) -> None:
-        """Change one bit of the file. The original's format has no checksums, and nobody can tell
-        a job that was changed from one that was added so: there it is any bit that is noticed."""
+        """Change one bit of the file so that the damage is detectable. The original's format has no
+        checksums, so a changed job looks like an added one; there a bit is chosen that is
+        detected."""
         data = self.file.data
         for _ in range(_FLIPS):
             bit = self.rng.randrange(8 * len(data))
@@ -177,14 +180,14 @@ class Disk:
     # Loading.
 
     def is_sealed(self) -> bool:
-        """Does the file end with the mark of a stop?"""
+        """Does the file end with the mark of an orderly stop?"""
         try:
             return Reader().feed(bytes(self.file.data))[-1:] == [STOPPED]
         except DamagedFileError:
             return False
 
     def load(self) -> Found:
-        """What the process will find; a damaged file is removed."""
+        """Return the content for the process; a damaged file is removed."""
         reader = Reader()
         try:
             records = reader.feed(bytes(self.file.data))

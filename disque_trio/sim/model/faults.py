@@ -1,8 +1,8 @@
 """Applies the faults of a plan to a world, and undoes them.
 
-An engine says what each fault does (`Actions`), applies each timed fault when it is due, passes
-rows to `see`, and lets `Faults` heal everything at the end of the chaos. An occurrence of a fault
-changes only what is not so already (a node that is down cannot crash), and undoes only what it did.
+An engine implements each fault (`Actions`), applies each timed fault when it is due, passes rows to
+`see`, and calls `heal` at the end of the chaos. An occurrence of a fault changes only what is not
+yet so (a node that is down cannot crash), and undoes only its own changes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,21 +18,21 @@ from disque_trio.sim.scenarios.plan import Fault, Micros
 Link = tuple[int, int]
 """Source and target."""
 Occurrence = Iterator[None]
-"""A generator that begins a fault at one node or link, yields, and ends it; without an effect it
+"""A generator that starts a fault at one node or link, yields, and ends it; without an effect it
 does not yield."""
 
 
 class Actions(Protocol):
-    """What faults do."""
+    """The effects of faults."""
 
     def numbers(self) -> Sequence[int]:
-        """All nodes but those removed for ever."""
+        """Return all nodes except removed ones."""
 
     def later(self, delay: Micros, act: Callable[[], None]) -> None:
-        """Call back after a while."""
+        """Call `act` after a delay."""
 
     def of(self, fault: Fault, target: int | Link) -> Occurrence:
-        """The fault at a node or link."""
+        """Return an occurrence of the fault at a node or link."""
 
 
 @attrs.define(eq=False)
@@ -53,7 +53,8 @@ class Faults:
         self.timed = [fault for fault in faults if not fault.when]
         self._armed: dict[str, list[_Armed]] = {}
         self._active: dict[int, list[tuple[int | Link, Occurrence]]] = {}
-        """By number: where a fault has had an effect, and what ends it."""
+        """By number of a fault in force: the places where it had an effect, and the occurrences
+        that end it."""
         self._count = 0
         self._is_over = False
         for fault in faults:
@@ -69,7 +70,8 @@ class Faults:
     # Applying.
 
     def see(self, row: Fields) -> None:
-        """A row of such a kind: apply the faults that wait for it as soon as the event is over."""
+        """Take a row of such a kind: apply the faults that wait for it as soon as the event is
+        over."""
         time, kind, node, _, _, _, peer, cause, *_ = row
         for armed in self._armed[kind]:
             fault = armed.fault
@@ -92,7 +94,8 @@ class Faults:
         return apply
 
     def apply(self, fault: Fault, victim: int | None = None) -> bool:
-        """Apply it, to `victim` instead of the nodes that it names. Had it any effect?"""
+        """Apply a fault, to `victim` instead of its nodes if given. Return whether it had any
+        effect."""
         if self._is_over:
             return False
         if victim is not None:
@@ -107,21 +110,21 @@ class Faults:
     # Undoing.
 
     def _undo(self, number: int, core: Sequence[int] | None) -> None:
-        """Undo what an occurrence did, as far as it was done within the core."""
+        """Undo the changes of a fault; with a core, only those within the core."""
         for target, occurrence in self._active.pop(number, []):
             nodes = (target,) if isinstance(target, int) else target
             if core is None or all(node in core for node in nodes):
                 next(occurrence, None)
 
     def heal(self, core: Sequence[int] | None = None) -> None:
-        """Undo everything, or everything within the core, and apply no more faults."""
+        """Undo all faults, or all within the core, and apply none from now on."""
         self._is_over = True
         for number in list(self._active):
             self._undo(number, core)
 
 
 def begin(fault: Fault, actions: Actions) -> list[tuple[int | Link, Occurrence]]:
-    """Begin a fault where its plan says: the nodes or links where it had an effect."""
+    """Start a fault at its places in the plan. Return the nodes or links where it had an effect."""
     is_of_links = fault_kinds.BY_NAME[fault.kind].is_of_links
     targets: Sequence[int | Link] = _links(fault, actions.numbers()) if is_of_links else fault.nodes
     return [
@@ -133,13 +136,13 @@ def begin(fault: Fault, actions: Actions) -> list[tuple[int | Link, Occurrence]]
 
 
 def draw_core(numbers: Sequence[int], seed: int) -> list[int]:
-    """A majority of the nodes; none if all are gone."""
+    """Return a majority of the nodes; none if all are removed."""
     rng = stream(seed, "core")
     return sorted(rng.sample(list(numbers), min(len(numbers), len(numbers) // 2 + 1)))
 
 
 def _split(when: str) -> tuple[str, str]:
-    """``send.gotjob`` is a kind and a cause, ``add.ok`` a kind alone."""
+    """Return the kind and the cause: ``send.gotjob`` has both, ``add.ok`` is a kind alone."""
     kind, dot, cause = when.partition(".")
     return (kind, cause) if dot and kind in _KINDS_WITH_CAUSES else (when, "")
 
@@ -149,7 +152,7 @@ def _number(name: str | None) -> int | None:
 
 
 def _links(fault: Fault, numbers: Sequence[int]) -> list[Link]:
-    """The links that a fault of links affects."""
+    """Return the links that a fault of links affects."""
     if fault.groups:
         return [
             (source, target)

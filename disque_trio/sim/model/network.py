@@ -31,11 +31,12 @@ from disque_trio.statemachine.messages import MESSAGES
 STALL: Final[Micros] = 8_000_000
 """How long a connection waits for a cut to end."""
 DIAL_WAITS: Final[tuple[Micros, ...]] = (1_000_000, 2_000_000, 4_000_000)
-"""How long a dial waits after each attempt without an answer; then it fails."""
+"""The waits of a dial after each attempt without an answer; after the last one it fails."""
 MAX_BACKOFF: Final[Micros] = 1_000_000
-"""How long after a heal until retransmission starts at most."""
+"""The longest time from a heal to the start of retransmission."""
 DETOUR: Final = 10
-"""A reordered or repeated packet is late by up to so many times the longest fast latency."""
+"""The additional delay of a reordered or repeated packet is up to this many times the longest fast
+latency."""
 
 
 @attrs.define(eq=False)
@@ -44,36 +45,37 @@ class Rule:
 
     share: float = 1.0
     only: str = ""
-    """The name of a message, as in rows; empty is any. ValueError: there is no such message."""
+    """The name of a message, as in rows; empty for any. An unknown name raises ValueError."""
     count: int = 0
-    """0 is no limit."""
+    """0 is unlimited."""
     swallowed: int = 0
 
     def __attrs_post_init__(self) -> None:
-        # No validator: the compiled form has none.
+        # This is no validator: the compiled form has none.
         if self.only and self.only not in MESSAGES:
             raise ValueError(f"only: there is no message {self.only!r}")
 
 
 @attrs.define(eq=False)
 class Path:
-    """One direction between two nodes. Changed by `Network` alone."""
+    """One direction between two nodes. Only `Network` changes it."""
 
     source: int
     target: int
     cuts: int = 0
     clogs: int = 0
     is_blocked: bool = False
-    """Cut or clogged."""
+    """Is the path cut or clogged?"""
     is_troubled: bool = False
-    """Blocked, or acknowledgements cannot come back: `Network.admit` must be called."""
+    """Is the path blocked, or cannot acknowledgements return? Then `Network.admit` must be
+    called."""
     delay: Micros = 0
-    """Added to every latency."""
+    """An addition to every latency."""
     free_at: Micros = -(1 << 62)
-    """When the last packet has left, if bandwidth is limited."""
+    """When the last packet has been sent, if bandwidth is limited."""
     rules: list[Rule] = attrs.Factory(list)
     waiting: "dict[Channel, None]" = attrs.Factory(dict)
-    """Channels that hold packets, or sent data that is not acknowledged."""
+    """Channels with delayed packets, or with sent data that is not acknowledged."""
 
 
 @attrs.define(eq=False)
@@ -83,13 +85,13 @@ class Channel:
     connection: "Connection"
     path: Path
     last: Micros = attrs.field(default=-(1 << 62), init=False)
-    """When the last packet arrives; none overtakes it."""
+    """When the last packet arrives; no later one overtakes it."""
     sent_at: Micros = attrs.field(default=-(1 << 62), init=False)
-    """When it was sent."""
+    """When the last packet was sent."""
     held: "deque[Packet]" = attrs.field(factory=deque, init=False)
     stalled_since: Micros | None = attrs.field(default=None, init=False)
     is_flushing: bool = attrs.field(default=False, init=False)
-    """Held packets are about to arrive, together with those that come until then."""
+    """Delayed packets are about to arrive, with those that arrive until then."""
 
 
 @attrs.define(eq=False)
@@ -103,7 +105,7 @@ class Connection:
     """From the dialler to the acceptor."""
     back: Channel = attrs.field(init=False)
     is_watched: bool = attrs.field(default=False, init=False)
-    """The engine will look at `stall_due` in time."""
+    """The engine will check `stall_due` in time."""
 
 
 @attrs.define(eq=False)
@@ -127,32 +129,32 @@ class Network:
         self.use(plan)
 
     def use(self, plan: LinkPlan) -> None:
-        """Behave like this from now on."""
+        """Follow this plan from now on."""
         self.plan = plan
         low, high = plan.latency.fast
         self._low, self._spread = low, high - low
         self.is_hostile = plan.model == "hostile"
         self.gathers = plan.batches
         self.needs_sizes = plan.bytes_per_second > 0
-        """Must `submit` be told how long packets are?"""
+        """Does `submit` need the sizes of packets?"""
         self.is_plain = not (self.is_hostile or plan.latency.p_slow or self.needs_sizes)
-        """Does every packet arrive once, after a fast latency, unless rules say otherwise?"""
+        """Does every packet arrive once, after a fast latency, unless rules drop it?"""
 
     def become_reliable(self) -> None:
-        """From now on nothing is lost, repeated, reordered or slow without a fault."""
+        """From now on, lose, repeat, reorder or slow down nothing without a fault."""
         latency = attrs.evolve(self.plan.latency, p_slow=0.0)
         plan = attrs.evolve(self.plan, latency=latency, drop=0.0, duplicate=0.0, reorder=0.0)
         self.use(plan)
 
     def path(self, source: int, target: int) -> Path:
-        """The direction from one node to another."""
+        """Return the direction from one node to another."""
         path = self._paths.get((source, target))
         if path is None:
             path = self._paths[source, target] = Path(source, target)
         return path
 
     def connect(self, dialler: int, acceptor: int) -> Connection:
-        """A new connection, not yet known to the acceptor."""
+        """Return a new connection, not yet known to the acceptor."""
         self._epoch += 1
         connection = Connection(self._epoch, dialler, acceptor)
         connection.forth = Channel(connection, self.path(dialler, acceptor))
@@ -168,7 +170,7 @@ class Network:
     # Sending.
 
     def latency(self, path: Path) -> Micros:
-        """The latency of a packet that leaves now."""
+        """Return the latency of a packet that is sent now."""
         rng = self._rng
         slow = self.plan.latency
         if slow.p_slow and rng.random() < slow.p_slow:
@@ -179,7 +181,8 @@ class Network:
     def submit(
         self, now: Micros, packet: Packet, name: str = "", size: int = 0
     ) -> tuple[Micros, ...]:
-        """When the packet arrives: usually once, never if it is lost. Rules compare `name`."""
+        """Return when the packet arrives: usually once, never if it is lost. Rules compare
+        `name`."""
         channel = packet.channel
         path = channel.path
         if not self.is_plain or path.rules:
@@ -187,7 +190,7 @@ class Network:
         return (self.arrival(now, channel),)
 
     def arrival(self, now: Micros, channel: Channel) -> Micros:
-        """The same as `submit`, if `is_plain` holds and the path has no rules."""
+        """Return the arrival like `submit`, if `is_plain` holds and the path has no rules."""
         if self._goes_along(now, channel):
             return channel.last
         arrival = now + self._low + int(self._rng.random() * self._spread) + channel.path.delay
@@ -216,7 +219,7 @@ class Network:
         return (arrival,)
 
     def _goes_along(self, now: Micros, channel: Channel) -> bool:
-        """Does it travel in one batch with the packet before it?"""
+        """Is the packet in one batch with the previous one?"""
         is_along = self.gathers and channel.sent_at == now
         channel.sent_at = now
         return is_along
@@ -233,7 +236,7 @@ class Network:
         return False
 
     def _departure(self, now: Micros, path: Path, size: int) -> Micros:
-        """When the last byte has left, after all packets before it."""
+        """Return when the last byte is sent, after all earlier packets."""
         if not self.plan.bytes_per_second:
             return now
         path.free_at = max(path.free_at, now) + size * 1_000_000 // self.plan.bytes_per_second
@@ -245,10 +248,10 @@ class Network:
     # Arriving.
 
     def admit(self, now: Micros, packet: Packet) -> bool | None:
-        """Is the packet delivered? None: it is kept for now; False: it is lost.
+        """Is the packet delivered? None: it is delayed; False: it is lost.
 
-        Need not be called if the path is not troubled and the channel holds nothing. The caller
-        looks at `stall_due` afterwards.
+        No call is needed if the path is not troubled and the channel holds nothing. The caller
+        checks `stall_due` afterwards.
         """
         channel = packet.channel
         path = channel.path
@@ -268,7 +271,7 @@ class Network:
             channel.stalled_since = now
 
     def stall_due(self, connection: Connection) -> Micros | None:
-        """When the connection breaks unless a path is mended; None if it does not."""
+        """Return when the connection breaks unless a path is mended; None if it does not."""
         stalls = [
             channel.stalled_since + STALL
             for channel, other in (
@@ -279,10 +282,10 @@ class Network:
         ]
         return min(stalls, default=None)
 
-    # Cuts and clogs: each returns whether it changed anything.
+    # Cuts and clogs: each method returns whether it changed anything.
 
     def cut(self, source: int, target: int) -> bool:
-        """Let nothing through in this direction."""
+        """Block everything in this direction."""
         path = self.path(source, target)
         path.cuts += 1
         self._refresh(path)
@@ -296,7 +299,7 @@ class Network:
         return path.cuts == 0
 
     def clog(self, source: int, target: int) -> bool:
-        """Keep everything in this direction."""
+        """Delay everything in this direction."""
         path = self.path(source, target)
         path.clogs += 1
         self._refresh(path)
@@ -319,13 +322,13 @@ class Network:
                 self._acknowledge(one)
 
     def _acknowledge(self, path: Path) -> None:
-        """Delivered data is acknowledged now; held packets wait for their flush."""
+        """Mark delivered data as acknowledged; delayed packets wait for their flush."""
         for channel in [channel for channel in path.waiting if not channel.held]:
             del path.waiting[channel]
             channel.stalled_since = None
 
     def flushes(self, now: Micros, source: int, target: int) -> list[tuple[Micros, Channel]]:
-        """After `mend` or `release`: when to `flush` which channels."""
+        """After `mend` or `release`: return when to `flush` which channels."""
         path = self.path(source, target)
         if path.is_blocked:
             return []
@@ -340,12 +343,12 @@ class Network:
         return found
 
     def flush(self, channel: Channel) -> list[Packet]:
-        """The packets that arrive now, in order; none if the path is blocked again."""
+        """Return the packets that arrive now, in order; none if the path is blocked again."""
         channel.is_flushing = False
         return [] if channel.path.is_blocked else self.abandon(channel)
 
     def abandon(self, channel: Channel) -> list[Packet]:
-        """Drop and return the packets that were kept for this channel."""
+        """Remove and return the delayed packets of this channel."""
         packets = list(channel.held)
         channel.held.clear()
         channel.stalled_since = None

@@ -1,8 +1,8 @@
-"""Records what happens: rows for an observer, and one digest over all of them.
+"""Records rows for an observer, and computes one digest of all of them.
 
-Equal runs have equal digests. The digest is SHA-256 over the rows as `marshal` writes them in
-version 2, which has no references and so depends on values only; of the forms tried (JSON, joined
-text) it is the only one that costs less than building the row.
+Equal runs have equal digests. The digest is SHA-256 of the rows as `marshal` writes them in version
+2, which has no references and so depends on values only. Of the forms tried (JSON, joined text), it
+is the only one that costs less than building the row.
 """
 
 import hashlib
@@ -26,8 +26,8 @@ MESSAGE_KINDS: Final = ("send", "recv")
 class Recorder:
     """Takes rows in order.
 
-    The observer gets each row at once, or, after `keep_back`, in batches by `tell`. There are some
-    two rows for each event, and a call for each is a large part of the time of a run.
+    The observer receives each row at once, or, after `keep_back`, in batches by `flush`. There are
+    about two rows for each event, and a call for each would be a large part of the time of a run.
     """
 
     __slots__ = (
@@ -42,7 +42,7 @@ class Recorder:
     )
 
     add: Callable[[Fields], None]
-    """One more row."""
+    """Add a row."""
 
     def __init__(self, observer: Callable[[Row], None] | None, *, messages: bool = True) -> None:
         self._observer = observer
@@ -50,14 +50,14 @@ class Recorder:
         self._pending: list[Fields] = []
         """Rows that are not in the digest yet."""
         self._observed = 0
-        """How many of these the observer has got."""
+        """The number of these that the observer has received."""
         self._hidden: tuple[str, ...] = () if messages else MESSAGE_KINDS
         self._triggers: dict[str, Callable[[Fields], None]] = {}
         self._is_keeping = False
         self.add = self._add
 
     def keep_back(self) -> None:
-        """From now on the observer gets rows by `tell` only."""
+        """From now on the observer receives rows only by `flush`."""
         self._is_keeping = True
         if not self._triggers:
             self.add = self._pending.append
@@ -75,7 +75,7 @@ class Recorder:
             self._triggers[fields[1]](fields)
 
     def flush(self) -> None:
-        """Give the observer the rows that it has not got, and complete batches to the digest."""
+        """Pass new rows to the observer, and complete batches to the digest."""
         pending, observer, hidden = self._pending, self._observer, self._hidden
         fresh, self._observed = pending[self._observed :], len(pending)
         if observer is not None:
@@ -89,7 +89,7 @@ class Recorder:
         self._observed = len(pending)
 
     def digest(self) -> str:
-        """The digest of all rows so far."""
+        """Return the digest of all rows so far."""
         self.flush()
         whole = self._hash.copy()
         whole.update(marshal.dumps(self._pending, _FORM))
@@ -97,7 +97,7 @@ class Recorder:
 
 
 def digest_of(rows: Iterable[Row]) -> str:
-    """The digest of these rows."""
+    """Return the digest of these rows."""
     recorder = Recorder(None)
     for row in rows:
         recorder.add(attrs.astuple(row, recurse=False))

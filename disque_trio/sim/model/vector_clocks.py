@@ -17,16 +17,16 @@ class VectorClock:
         self._counts = [0] * (place + 1)
 
     def tick(self) -> Stamp:
-        """Count an event here. Returns its stamp."""
+        """Count an event of this actor. Return its stamp."""
         self._counts[self._place] += 1
         return tuple(self._counts)
 
     def stamp(self) -> Stamp:
-        """The current stamp, without an event."""
+        """Return the current stamp, without an event."""
         return tuple(self._counts)
 
     def join(self, other: Stamp) -> None:
-        """Merge the stamp of something that another actor has sent."""
+        """Merge the stamp of a message from another actor."""
         counts = self._counts
         if len(counts) < len(other):
             counts.extend([0] * (len(other) - len(counts)))
@@ -36,30 +36,30 @@ class VectorClock:
                 counts[place] = count
 
     def learn(self, other: Stamp) -> Stamp:
-        """Merge a stamp and count an event. Returns its stamp."""
+        """Merge a stamp and count an event. Return its stamp."""
         self.join(other)
         self._counts[self._place] += 1
         return tuple(self._counts)
 
 
 class NoClock(VectorClock):
-    """Keeps nothing, for runs without vector clocks."""
+    """Keeps no stamps, for runs without vector clocks."""
 
     __slots__ = ()
 
     def tick(self) -> Stamp:
-        """Nothing."""
+        """Return an empty stamp."""
         return ()
 
     def stamp(self) -> Stamp:
-        """Nothing."""
+        """Return an empty stamp."""
         return ()
 
     def join(self, other: Stamp) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def learn(self, other: Stamp) -> Stamp:  # noqa: ARG002
-        """Nothing."""
+        """Return an empty stamp."""
         return ()
 
 

@@ -1,8 +1,8 @@
 """Curves over a run: undelivered and unacknowledged jobs, and copies of unacknowledged ones.
 
-A job counts from the success of its ADDJOB. It is seen once a consumer has received it, and done
-once it is acknowledged, deleted or expired. Jobs of at most one delivery are left out: they are
-done when they are served, and losing a copy of one is no fault.
+A job counts from the success of its ADDJOB. It is delivered when a consumer has received it, and
+done when it is acknowledged, deleted or expired. Jobs with at-most-once delivery are left out: they
+are done when they are served, and losing a copy of one is no fault.
 """
 
 from collections import Counter
@@ -25,22 +25,23 @@ POINTS_MOST = 1_500
 
 @attrs.define
 class Curves:
-    """The curves after the rows seen so far."""
+    """The curves of the rows so far."""
 
     delivery: str = "get.deliver"
     """The kind of row that shows a delivery."""
     unseen: list[Point] = attrs.field(factory=lambda: [(0, 0)])
     unacked: list[Point] = attrs.field(factory=lambda: [(0, 0)])
     copies: list[Point] = attrs.Factory(list)
-    """Fewest, middle and most copies among unacknowledged jobs."""
+    """The smallest, median and largest number of copies of unacknowledged jobs."""
     _unseen: dict[str, None] = attrs.field(init=False, factory=dict)
     _unacked: dict[str, None] = attrs.field(init=False, factory=dict)
     _over: dict[str, None] = attrs.field(init=False, factory=dict)
-    """Done, maybe before its ADDJOB succeeded; `_seen`: delivered, likewise."""
+    """Jobs that are done, maybe before their ADDJOB succeeded. `_seen`: jobs that were
+    delivered."""
     _seen: dict[str, None] = attrs.field(init=False, factory=dict)
     _copies: Counter[str] = attrs.field(init=False, factory=Counter)
     _spread: Counter[int] = attrs.field(init=False, factory=Counter)
-    """How many unacknowledged jobs have so many copies."""
+    """By number of copies: the number of unacknowledged jobs."""
 
     def see(self, row: Row, moves: Sequence[Move]) -> None:
         """Apply a row, and the changes of state that it caused."""
@@ -55,7 +56,7 @@ class Curves:
         self._put_copies(row.time)
 
     def _live(self, row: Row) -> bool:
-        """Apply what the row begins or ends for its job; False if it does neither."""
+        """Apply the start or end of the row's job; return False if it has neither."""
         if row.kind == "add.ok":
             self._add(row.job)
         elif row.kind == self.delivery:
@@ -115,7 +116,7 @@ def _put(points: list[Point], point: Point) -> None:
 
 
 def thinned(points: Sequence[Point], end: int, worst: Callable[[Point], int]) -> list[Point]:
-    """At most `POINTS_MOST` points: of each stretch of time the worst and the last."""
+    """Return at most `POINTS_MOST` points: the worst and the last of each stretch of time."""
     if len(points) <= POINTS_MOST:
         return list(points)
     width = max(1, -(-end * 2 // POINTS_MOST))

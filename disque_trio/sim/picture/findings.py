@@ -21,13 +21,13 @@ class Repeat:
     job: str
     row: int
     first: int
-    """The delivery before it."""
+    """The row of the previous delivery."""
     cause: str
     """Its code, D0 to D13 or DX; empty without a verdict."""
 
 
 def delivery_kind(rows: Sequence[Row]) -> str:
-    """The kind of row that shows a delivery: traces of live nodes have only `serve`."""
+    """Return the kind of row that shows a delivery: traces of live nodes have only `serve`."""
     return "get.deliver" if any(row.kind == "get.deliver" for row in rows) else "serve"
 
 
@@ -38,11 +38,11 @@ class Repeats:
     delivery: str = "get.deliver"
     """The kind of row that shows a delivery."""
     causes: Mapping[Delivery, str] = attrs.Factory(dict)
-    """As far as a verdict tells them."""
+    """The causes in the verdict, by delivery."""
     _last: dict[str, int] = attrs.Factory(dict)
 
     def see(self, index: int, row: Row) -> Repeat | None:
-        """The repeat that this row is."""
+        """Return the repeat that this row is, or None."""
         if row.kind != self.delivery:
             return None
         first, self._last[row.job] = self._last.get(row.job), index
@@ -53,13 +53,13 @@ class Repeats:
 
 
 def repeats(rows: Sequence[Row], verdict: Verdict | None) -> list[Repeat]:
-    """All of a run."""
+    """Return all repeats of a run."""
     table = Repeats(delivery_kind(rows), causes(verdict, 0))
     return [repeat for index, row in enumerate(rows) if (repeat := table.see(index, row))]
 
 
 def causes(verdict: Verdict | None, zero: Micros) -> dict[Delivery, str]:
-    """The causes of duplicates, with times since `zero`."""
+    """Return the causes of duplicates, with times since `zero`."""
     return {
         (each.job, each.time - zero, each.node, each.client): each.cause
         for each in (verdict.records if verdict else ())
@@ -67,7 +67,7 @@ def causes(verdict: Verdict | None, zero: Micros) -> dict[Delivery, str]:
 
 
 def violations(verdict: Verdict | None, zero: Micros) -> list[tuple[str, str, int, str]]:
-    """Violations: property, job, time since `zero`, and description."""
+    """Return the violations: property, job, time since `zero`, and description."""
     found = verdict.violations if verdict else ()
     return [(each.property, each.job, each.time - zero, _describe(each)) for each in found]
 
@@ -78,14 +78,14 @@ def _describe(violation: Violation) -> str:
 
 
 def properties(verdict: Verdict | None) -> dict[str, str]:
-    """The violated properties, with their meanings."""
+    """Return the violated properties, with their descriptions."""
     names = dict.fromkeys(each.property for each in (verdict.violations if verdict else ()))
     known = {**PROPERTIES, **APP_PROPERTIES}
     return {name: known[name] for name in names if name in known}
 
 
 def doubts(verdict: Verdict | None) -> list[str]:
-    """Properties that were not judged, and those judged by weaker rules."""
+    """Return the properties that were not judged, and those judged by weaker rules."""
     if verdict is None:
         return []
     return [*(f"{name}: {why}" for name, why in verdict.not_judged.items()), *verdict.notes]

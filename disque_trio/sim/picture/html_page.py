@@ -1,4 +1,4 @@
-"""The HTML frame and the colours that pages of runs and reports have in common."""
+"""The HTML frame and the colours of all pages of runs and reports."""
 
 import html
 import re
@@ -8,12 +8,12 @@ from typing import Final
 
 _FILES: Final = resources.files("disque_trio.sim.picture")
 _COLOURS: Final = resources.files("disque_trio") / "web" / "static" / "colours.css"
-"""Those of the console: both have the same."""
+"""The colours of the console, which are the same."""
 _SLOT: Final = re.compile(r"<!-- put:(\w+) -->")
 
 
 def html_page(title: str, style: str, body: str) -> str:
-    """The whole file. `style` is added to the common styles."""
+    """Return the whole file. `style` is added to the common styles."""
     parts = {
         "title": html.escape(title),
         "style": text(_COLOURS) + text(_FILES / "sheet.css") + style,
@@ -23,17 +23,17 @@ def html_page(title: str, style: str, body: str) -> str:
 
 
 def filled(page: str, parts: dict[str, str]) -> str:
-    """A page with each `<!-- put:NAME -->` replaced by that part."""
+    """Return a page with each `<!-- put:NAME -->` replaced by that part."""
     return _SLOT.sub(lambda slot: parts[slot[1]], page)
 
 
 def dark() -> str:
-    """A rule for systems set to dark colours, for pages without a script to switch."""
+    """Return a rule for systems with dark colours, for pages without a script to switch."""
     _, _, rest = text(_COLOURS).partition('[data-theme="dark"]')
     rules = rest[: rest.index("}") + 1]
     return f"@media (prefers-color-scheme: dark) {{ :root {rules} }}\n"
 
 
 def text(file: Traversable) -> str:
-    """The text of a file of the package."""
+    """Return the text of a file of the package."""
     return file.read_text(encoding="utf-8")

@@ -13,14 +13,14 @@ class JobState(enum.IntEnum):
 
     NONE = 0
     DUMMY = 1
-    """A dummy ack: no copy, only the record that a client has acknowledged the job here."""
+    """A dummy ack: no copy, only the record that a client has acknowledged the job at this node."""
     WAITING = 2
-    """Added here; copies are being made."""
+    """Added at this node; replicas are being created."""
     HELD = 3
     """The node has a copy, not queued."""
     QUEUED = 4
     DEAD = 5
-    """Kept, and delivered to nobody until it is redriven."""
+    """Kept, and not delivered until it is redriven."""
     TOLD = 6
     """Acknowledged, as another node has announced."""
     ACKED = 7
@@ -33,7 +33,7 @@ class JobState(enum.IntEnum):
 
 
 LETTERS = ".dwhQxkK"
-"""One for each state, in order; upper case where the node acts on its own."""
+"""One letter for each state, in order; upper case if the node acts on its own."""
 
 HOLDS = {"add": JobState.WAITING, "dummy": JobState.DUMMY}
 """By the cause of a `hold`; any other cause gives HELD."""
@@ -42,7 +42,7 @@ _LEAVES = {
     "add.ok": JobState.WAITING,
     "redrive": JobState.DEAD,
 }
-"""By the kind of a row: which state it ends, so that the job is HELD."""
+"""By the kind of a row: the state that it ends; the job is then HELD."""
 
 
 @attrs.frozen
@@ -57,12 +57,12 @@ class Move:
 
 @attrs.define
 class JobStates:
-    """The states of all jobs on all nodes after the rows seen so far."""
+    """The states of all jobs on all nodes after the rows so far."""
 
     nodes: dict[str, dict[str, JobState]] = attrs.Factory(dict)
 
     def see(self, row: Row) -> list[Move]:
-        """Apply a row; return what it changed."""
+        """Apply a row; return the changes."""
         if row.kind in {"crash", "wipe", "remove"}:
             return self._forget(row.node)
         jobs = self.nodes.setdefault(row.node, {}) if row.job else {}
@@ -77,7 +77,7 @@ class JobStates:
         return [Move(row.node, row.job, before, after)]
 
     def of(self, job: str, nodes: Iterable[str]) -> str:
-        """The job's state as one letter for each node."""
+        """Return the job's state as one letter for each node."""
         return "".join(LETTERS[self.nodes.get(node, {}).get(job, JobState.NONE)] for node in nodes)
 
     def _forget(self, node: str) -> list[Move]:

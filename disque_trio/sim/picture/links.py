@@ -1,4 +1,4 @@
-"""Which rows belong together: by lifeline, by job, and as the two ends of an arrow.
+"""Connections between rows: by lifeline, by job, and as the two ends of an arrow.
 
 The lifeline of a row is its client if a client wrote it, else its node. Its mate is the earlier row
 that it answers: the send of a recv, the invocation of an outcome, the serve of a delivery.
@@ -28,17 +28,18 @@ def is_client(row: Row) -> bool:
 
 
 def lifeline(row: Row) -> str:
-    """The client or node of the row; empty for what concerns the whole cluster."""
+    """Return the client or node of the row; empty for rows about the whole cluster."""
     return row.client if is_client(row) else row.node
 
 
 def other(row: Row) -> str:
-    """The client or node at the other end, if there is one."""
+    """Return the client or node at the other end, if there is one."""
     return row.node if is_client(row) else row.peer or row.client
 
 
 def node_names(plan: Plan, rows: Sequence[Row]) -> list[str]:
-    """The nodes of the plan, and those that joined. Live nodes have other names than a plan's."""
+    """Return the nodes of the plan, and those that joined. Live nodes have other names than a
+    plan's."""
     planned = dict.fromkeys(f"n{number}" for number in range(1, plan.nodes + 1))
     seen = dict.fromkeys(row.node for row in rows if row.node)
     seen.update(dict.fromkeys(row.peer for row in rows if row.kind in MESSAGES and row.peer))
@@ -47,7 +48,7 @@ def node_names(plan: Plan, rows: Sequence[Row]) -> list[str]:
 
 
 def agent_names(plan: Plan, rows: Sequence[Row]) -> list[str]:
-    """Producers, then consumers, then other clients."""
+    """Return producers, then consumers, then other clients."""
     names = dict.fromkeys(sorted({add.producer: None for add in plan.adds}, key=by_number))
     names.update(dict.fromkeys(consumer.name for consumer in plan.consumers))
     names.update(dict.fromkeys(row.client for row in rows if row.client))
@@ -56,7 +57,7 @@ def agent_names(plan: Plan, rows: Sequence[Row]) -> list[str]:
 
 @attrs.define
 class Links:
-    """For each row so far: its job, and its mate. `extend` takes further rows."""
+    """For each row so far: its job, and its mate. `extend` adds further rows."""
 
     jobs: list[str] = attrs.Factory(list)
     mates: list[int] = attrs.Factory(list)
@@ -64,12 +65,12 @@ class Links:
     """Rows about several jobs: row and job, for each of the jobs."""
     _latest: dict[tuple[object, ...], int] = attrs.Factory(dict)
     _nameless: dict[tuple[str, str], int] = attrs.Factory(dict)
-    """Invocations of ADDJOB whose job is not known, by queue and body."""
+    """By queue and body: invocations of ADDJOB whose job is unknown."""
     _outcomes: dict[int, int] = attrs.Factory(dict)
-    """By invocation of ADDJOB."""
+    """By invocation of ADDJOB: its outcome."""
 
     def extend(self, rows: Sequence[Row]) -> list[int]:
-        """Link further rows. Returns the earlier rows of which the job has become known."""
+        """Link further rows. Return the earlier rows whose job has become known."""
         first = len(self.jobs)
         self.jobs += [row.job for row in rows]
         self.mates += [NO_MATE] * len(rows)
@@ -97,7 +98,8 @@ class Links:
                 self._outcomes[self.mates[index]] = index
 
     def _name_mate(self, index: int, row: Row) -> list[int]:
-        """The node's reply is right, whatever has been guessed by the body before."""
+        """Set the job of the invocation to the one in the node's reply, which overrides a guess by
+        body."""
         mate, job = self.mates[index], self.jobs[index]
         if mate == NO_MATE or not job or self.jobs[mate] == job:
             return []
@@ -107,7 +109,7 @@ class Links:
         return [mate]
 
     def _claim(self, row: Row) -> list[int]:
-        """Find the job of an ADDJOB with an unknown outcome by the body of what is delivered."""
+        """Find the job of an ADDJOB with an unknown outcome by the body of a delivery."""
         invocation = self._nameless.pop((row.queue, body(row.detail) or ""), None)
         if invocation is None or self.jobs[invocation]:
             return []
@@ -119,7 +121,7 @@ class Links:
 
 
 def numbers(links: Links) -> dict[str, int]:
-    """Numbers for jobs, in the order in which they appear."""
+    """Return numbers for jobs, in the order of their appearance."""
     jobs = dict.fromkeys(job for job in links.jobs if job)
     jobs.update(dict.fromkeys(job for _, job in links.shared))
     return {job: number for number, job in enumerate(jobs)}
@@ -133,7 +135,7 @@ def link(rows: Sequence[Row]) -> Links:
 
 
 def _key(row: Row) -> tuple[object, ...]:
-    """A key that a row shares with its mate. Live nodes do not number their messages."""
+    """Return a key that a row shares with its mate. Live nodes do not number their messages."""
     if row.kind in MESSAGES:
         ends = (row.peer, row.node) if row.kind == "recv" else (row.node, row.peer)
         return (row.ref,) if row.ref else (*ends, row.cause, row.job)

@@ -1,6 +1,6 @@
 """The HTML page of a run: one file that loads nothing else.
 
-`content` gives the data of the page; `render` joins it with the scripts and styles.
+`content` returns the data of the page; `render` joins it with the scripts and styles.
 """
 
 import json
@@ -25,21 +25,22 @@ DATA = "<!-- put:data -->"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FAULTS_MOST = 500
 ROWS_MOST = 250_000
-"""In longer runs messages that concern no job are left out."""
+"""Longer runs are shown without messages that concern no job."""
 
 
 def render(plan: Plan, rows: Sequence[Row], verdict: Verdict | None, *, replay: str = "") -> str:
-    """The run as one HTML file. `replay` is the command that runs it again."""
+    """Return the run as one HTML file. `replay` is the command that repeats the run."""
     return page_of(plan, content(plan, rows, verdict, replay or plan_words.replay(plan)))
 
 
 def page_of(plan: Plan, shown: dict[str, object]) -> str:
-    """The file for `content`."""
+    """Return the file for `content`."""
     return _file(f"{plan.scenario} · seed {plan.seed}", embedded(shown))
 
 
 def frame(title: str) -> str:
-    """The file without its data: `DATA` stands where `content` goes, as `embedded` writes it."""
+    """Return the file without its data: `DATA` marks the place of `content`, as `embedded` writes
+    it."""
     return _file(title, DATA)
 
 
@@ -49,7 +50,7 @@ def _file(title: str, data: str) -> str:
 
 
 def embedded(value: object) -> str:
-    """Compact JSON that cannot end the script element around it."""
+    """Return compact JSON that cannot end the script element around it."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -57,7 +58,7 @@ def embedded(value: object) -> str:
 def content(
     plan: Plan, rows: Sequence[Row], verdict: Verdict | None, replay: str
 ) -> dict[str, object]:
-    """All that the page shows."""
+    """Return everything that the page shows."""
     zero, shown = from_zero(_shown(rows))
     table = Table(
         plan.nodes,
@@ -120,7 +121,7 @@ def _head(plan: Plan, verdict: Verdict | None, replay: str) -> dict[str, object]
 def _counts(
     rows: Sequence[Row], repeats: Sequence[tuple[int, int, int, str]], verdict: Verdict | None
 ) -> list[tuple[str, int, str]]:
-    """Figures of the run: name, number, and a remark."""
+    """Return figures of the run: name, number, and a remark."""
     kinds = Counter(row.kind for row in rows)
     delivery = findings.delivery_kind(rows)
     delivered = dict.fromkeys(row.job for row in rows if row.kind == delivery)

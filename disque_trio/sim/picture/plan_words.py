@@ -1,4 +1,4 @@
-"""Describes a plan in words, for people who do not know the scenario."""
+"""Describes a plan in words, for readers who do not know the scenario."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,26 +14,26 @@ LIVE = "live"
 
 
 def duration(time: Micros) -> str:
-    """1.5 s, 20 ms, 500 µs."""
+    """Return the duration as text: 1.5 s, 20 ms, 500 µs."""
     if time >= 1_000_000:
         return f"{time / 1_000_000:g} s"
     return f"{time / 1000:g} ms" if time >= 1000 else f"{time} µs"
 
 
 def span(times: Span) -> str:
-    """A range of durations."""
+    """Return a range of durations as text."""
     low, high = times
     return duration(low) if low == high else f"{duration(low)} to {duration(high)}"
 
 
 def by_number(name: str) -> tuple[int, str]:
-    """A sort key that puts n2 before n10."""
+    """Return a sort key that puts n2 before n10."""
     digits = name.lstrip("abcdefghijklmnopqrstuvwxyz-_.")
     return (int(digits) if digits.isdecimal() else 0, name)
 
 
 def nodes(names: Iterable[str]) -> str:
-    """Names of nodes; three or more in sequence as a range: `n1 n3–n5`."""
+    """Return names of nodes; three or more in sequence as a range: `n1 n3–n5`."""
     runs: list[list[str]] = []
     for name in sorted(names, key=by_number):
         if runs and by_number(name)[0] == by_number(runs[-1][-1])[0] + 1:
@@ -44,14 +44,14 @@ def nodes(names: Iterable[str]) -> str:
 
 
 def replay(plan: Plan) -> str:
-    """The command that repeats the run."""
+    """Return the command that repeats the run."""
     is_path = "/" in plan.scenario or plan.scenario.endswith(".toml")
     path = plan.scenario if is_path else f"scenarios/{plan.scenario}.toml"
     return f"disque-trio sim run {path} --seed {plan.seed}"
 
 
 def in_words(plan: Plan) -> list[tuple[str, str]]:
-    """The plan as short paragraphs with headings."""
+    """Return the plan as short paragraphs with headings."""
     if plan.scenario == LIVE:
         return [("Cluster", f"{_many(plan.nodes, 'node')}, live")]
     return [
@@ -156,7 +156,7 @@ def _faults(plan: Plan) -> str:
 
 
 def fault_in_words(fault: Fault) -> str:
-    """A fault in words: its kind, target, time and duration."""
+    """Return a fault in words: its kind, target, time and duration."""
     words = [fault.kind]
     words += [" | ".join(nodes(f"n{node}" for node in group) for group in fault.groups)]
     words += [_links(fault.links), nodes(f"n{node}" for node in fault.nodes) or fault.target]

@@ -1,7 +1,8 @@
 """The run as a log for ShiViz, a viewer of distributed executions: host, vector clock, event.
 
 ShiViz requires that each host's own component counts its events without a gap. The clocks of rows
-may have gaps, so they decide only which event precedes which, and the numbers are computed anew.
+may have gaps, so they only determine which event precedes which, and the numbers are computed
+again.
 """
 
 import json
@@ -12,11 +13,12 @@ from disque_trio.sim.picture.links import lifeline, link
 from disque_trio.tracing.rows import Row
 
 PARSER = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
-"""The regular expression for ShiViz to parse the log with; the log begins with it."""
+"""The regular expression with which ShiViz parses the log; it is the first line."""
 
 
 def export(rows: Sequence[Row], *, job: str = "") -> str:
-    """The log, of one job if given: the parser, an empty line, and two lines for each event."""
+    """Return the log, of one job if given: the parser, an empty line, and two lines for each
+    event."""
     jobs = link(rows).jobs if job else []
     shown = [row for row, of in zip(rows, jobs, strict=True) if of == job] if job else rows
     return "\n".join((PARSER, "", *_events(shown))) + "\n"
@@ -53,7 +55,7 @@ def _join(clock: dict[str, int], other: dict[str, int]) -> None:
 def _advance(
     clock: dict[str, int], host: str, stamp: Stamp, stamps: dict[str, list[Stamp]]
 ) -> None:
-    """Set the other hosts' components to the number of their events that precede."""
+    """Set the other hosts' components to the number of their preceding events."""
     for other, theirs in stamps.items():
         known = clock.get(other, 0)
         while other != host and known < len(theirs) and precedes(theirs[known], stamp):

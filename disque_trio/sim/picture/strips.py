@@ -27,14 +27,14 @@ class Bar:
     end: Micros
     label: str
     nodes: tuple[str, ...] = ()
-    """The nodes concerned; for links, both ends."""
+    """The affected nodes; for links, both ends."""
     colour: str = "other"
     is_of_links: bool = False
 
 
 @attrs.frozen(order=True)
 class _Interval:
-    """A fault of one node or one directed link. Sorting puts the parts of a fault together."""
+    """A fault of one node or one directed link. Sorting groups the parts of a fault."""
 
     start: Micros
     end: Micros
@@ -45,7 +45,7 @@ class _Interval:
 
 
 def bars(rows: Sequence[Row], nodes: Sequence[str], end: Micros) -> list[Bar]:
-    """All bars, in order of their start."""
+    """Return all bars, ordered by start."""
     found: list[Bar] = []
     intervals = sorted(_intervals(rows, end))
     for key, together in groupby(
@@ -83,7 +83,7 @@ def _looks(what: str) -> tuple[str, bool]:
 
 
 def _intervals(rows: Sequence[Row], end: Micros) -> Iterator[_Interval]:
-    """All faults, of single nodes and links."""
+    """Yield all faults, of single nodes and links."""
     is_open: dict[tuple[str, str, str], Row] = {}
     for row in rows:
         kind = fault_kinds.ROWS.get(row.kind)
@@ -117,7 +117,8 @@ def _interval(what: str, row: Row, end: Micros) -> _Interval:
 
 
 def shape(links: Sequence[Pair], nodes: Sequence[str]) -> str:
-    """Links in few words: `n1 n2 | n3` for a partition into groups, else one by one."""
+    """Return a short description of links: `n1 n2 | n3` for a partition into groups, else one by
+    one."""
     cut = dict.fromkeys(links)
     groups = _groups(cut, nodes)
     crossing = sum(len(group) * (len(nodes) - len(group)) for group in groups)
@@ -134,7 +135,7 @@ def shape(links: Sequence[Pair], nodes: Sequence[str]) -> str:
 
 
 def _groups(cut: dict[Pair, None], nodes: Sequence[str]) -> list[list[str]]:
-    """Groups of nodes that can still reach each other, directly or over others."""
+    """Return groups of nodes that can still reach each other, directly or through others."""
     groups: list[list[str]] = []
     left = dict.fromkeys(nodes)
     while left:
@@ -152,8 +153,8 @@ def _groups(cut: dict[Pair, None], nodes: Sequence[str]) -> list[list[str]]:
 def clock_errors(
     rows: Sequence[Row], nodes: Sequence[str]
 ) -> dict[str, list[tuple[Micros, int, int]]]:
-    """For nodes with wrong clocks: time, and by how many milliseconds the wall clock and the
-    monotonic clock are ahead of true time."""
+    """Return, for nodes with wrong clocks, the time, and by how many milliseconds the wall clock
+    and the monotonic clock are ahead of true time."""
     errors: dict[str, list[tuple[Micros, int, int]]] = {node: [] for node in nodes}
     began: dict[str, int] = {}
     zero = _true_wall(rows)
@@ -166,8 +167,8 @@ def clock_errors(
 
 
 def _true_wall(rows: Sequence[Row]) -> int:
-    """What a true wall clock shows at time 0: in a simulation `EPOCH_MS`, else the median of the
-    nodes' first readings."""
+    """Return a true wall clock's reading at time 0: in a simulation `EPOCH_MS`, else the median of
+    the nodes' first readings."""
     first: dict[str, int] = {}
     for row in rows:
         if row.wall:

@@ -1,7 +1,7 @@
 """Rows as columns of small numbers, in slices: what the timeline's JavaScript takes.
 
-The saved picture of a run has one slice with all of it; a run that goes on sends one after the
-other, and `Run.extend` in `timeline/run.js` takes each. A `Slice` is a JSON object with
+The saved picture of a run has a single slice; a run in progress sends several, and `Run.extend` in
+`timeline/run.js` takes each. A `Slice` is a JSON object with
 
 - ``nodes``, ``agents``: names of new lifelines. A lifeline's number is its place in the order in
   which they came: within a slice nodes first.
@@ -54,7 +54,8 @@ A_YEAR = 31_536_000_000_000
 
 
 def from_zero(rows: Sequence[Row]) -> tuple[Micros, Sequence[Row]]:
-    """Rows of live nodes have calendar time: it, and the rows with the first one at time 0."""
+    """Rows of live nodes have calendar time: return that of the first row, and the rows with the
+    first one at time 0."""
     zero = rows[0].time if rows and rows[0].time > A_YEAR else 0
     return zero, [attrs.evolve(row, time=row.time - zero) for row in rows] if zero else rows
 
@@ -66,11 +67,11 @@ class Names:
     numbers: dict[str, int] = attrs.Factory(dict)
 
     def number(self, name: str) -> int:
-        """The number of a name; a new name gets the next one."""
+        """Return the number of a name; a new name gets the next one."""
         return self.numbers.setdefault(name, len(self.numbers))
 
     def since(self, number: int) -> list[str]:
-        """The names from this number on."""
+        """Return the names from this number on."""
         return list(self.numbers)[number:]
 
 
@@ -82,12 +83,12 @@ class _Job:
 
 @attrs.define
 class Table:
-    """A run that goes on, as slices. Rows come in the order of their times."""
+    """A run in progress, as slices. Rows are added in the order of their times."""
 
     size: int = 0
-    """How many nodes the cluster has: ADDJOB wants so many copies at most by itself."""
+    """The number of nodes: the default number of copies is limited by it."""
     nodes: Sequence[str] = ()
-    """Lifelines that are there from the beginning, in this order; others come with their rows."""
+    """The initial lifelines, in this order; others are added with their rows."""
     agents: Sequence[str] = ()
     repeats: Repeats = attrs.Factory(Repeats)
     curves: Curves = attrs.Factory(Curves)
@@ -95,19 +96,19 @@ class Table:
     jobs: Names = attrs.Factory(Names)
     links: Links = attrs.Factory(Links)
     _known: list[_Job] = attrs.Factory(list)
-    """By number."""
+    """By number: the jobs."""
     _lifelines: Names = attrs.Factory(Names)
     _all_nodes: list[str] = attrs.Factory(list)
     _states: JobStates = attrs.Factory(JobStates)
     _open: dict[int, Row] = attrs.Factory(dict)
-    """Invocations without an outcome, by index."""
+    """By index: invocations without an outcome."""
     _world: list[Row] = attrs.Factory(list)
     """Rows that make bars."""
     _count: int = 0
     _time: Micros = 0
 
     def extend(self, rows: Sequence[Row], end: Micros = 0) -> Slice:
-        """The slice for further rows. `end` is the time until which nothing else has happened, if
+        """Return the slice for further rows. `end` is the time until which no other row exists, if
         that is later than the last row."""
         first, words, jobs = self._count, len(self.words.numbers), len(self.jobs.numbers)
         named = self.links.extend(rows)
@@ -153,7 +154,7 @@ class Table:
         }
 
     def open_operations(self, end: Micros) -> list[int]:
-        """Those without an outcome so far, as ``operations`` of a slice."""
+        """Return the invocations without an outcome so far, as ``operations`` of a slice."""
         found: list[int] = []
         for row in self._open.values():
             found += self._operation(row, row.time, end, UNKNOWN, row.kind.partition(".")[0])
@@ -174,7 +175,7 @@ class Table:
         return list(nodes), list(agents)
 
     def _number_jobs(self, first: int) -> None:
-        """In the order in which they appear; then those that messages list."""
+        """Number jobs in the order of their appearance; then those that messages list."""
         for job in self.links.jobs[first:]:
             if job:
                 self.jobs.number(job)
@@ -184,7 +185,7 @@ class Table:
         self._known += [_Job() for _ in range(len(self.jobs.numbers) - len(self._known))]
 
     def _learn(self, first: int, rows: Sequence[Row], named: Iterable[int]) -> list[int]:
-        """Queues of jobs, and copies wanted. Returns the jobs of which something was learned."""
+        """Record queues of jobs, and their numbers of copies. Return the jobs with new facts."""
         learned: dict[int, None] = {}
         jobs = self.links.jobs
         late = [(index, self._open[index]) for index in named if index in self._open]
@@ -244,7 +245,7 @@ class Table:
         ]
 
     def _operations(self, first: int, rows: Sequence[Row]) -> list[int]:
-        """Invocations with their outcomes, and deliveries."""
+        """Return invocations with their outcomes, and deliveries."""
         found: list[int] = []
         for index, row in enumerate(rows, first):
             if not row.client:
@@ -266,7 +267,8 @@ class Table:
 
 
 def _wanted(row: Row, size: int) -> int:
-    """How many copies ADDJOB asked for, by its invocation or by the record that a node holds."""
+    """Return the number of copies of an ADDJOB, from its invocation or from the record at a
+    node."""
     if row.kind == "add.invoke":
         return read_options(row.detail, size).replicate
     if row.kind == "hold" and row.detail.startswith("replicate="):

@@ -34,19 +34,20 @@ SILENT = frozenset({"send", "recv"})
 SILENT_CAUSES = frozenset({"served", "given", "acked", "dropped"})
 """Causes of an `unqueue` whose reason has a line of its own."""
 COLUMNS_MOST = 32
-"""A larger cluster gets no columns."""
+"""Larger clusters get no columns."""
 
 
 def lines(
     plan: Plan, rows: Sequence[Row], verdict: Verdict | None, *, job: str = "", last: int = 0
 ) -> list[str]:
-    """A line for each change: with `job` only its changes and the faults, with `last` the last."""
+    """Return a line for each change; with `job`, only those of the job and the faults; with `last`,
+    only the last ones."""
     found = list(_Printer(plan, rows, verdict, job).lines())
     return found[-last:] if last else found
 
 
 class _Printer:
-    """Makes the lines in one pass over the rows."""
+    """Creates the lines in one pass over the rows."""
 
     def __init__(self, plan: Plan, rows: Sequence[Row], verdict: Verdict | None, job: str) -> None:
         self.rows = rows
@@ -65,7 +66,7 @@ class _Printer:
                 self.faults.setdefault((row.kind, row.time), []).append((row.node, row.peer))
 
     def lines(self) -> Iterator[str]:
-        """All lines."""
+        """Yield all lines."""
         for index, row in enumerate(self.rows):
             self.states.see(row)
             if row.kind == "crash":
@@ -113,7 +114,7 @@ class _Printer:
         return " ".join(part for part in parts if part)
 
     def _links(self, row: Row) -> str:
-        """All links that the fault concerns at this time."""
+        """Return all links that the fault affects at this time."""
         return strips.shape(self.faults[row.kind, row.time], self.nodes)
 
     def _columns(self, job: str) -> str:

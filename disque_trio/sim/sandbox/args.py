@@ -1,4 +1,5 @@
-"""Reads the arguments of an operation. They come from a browser or a file, and may be anything."""
+"""Reads the arguments of an operation. They come from a browser or a file, so they may be
+anything."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,29 +13,29 @@ _SHOWN = 40
 
 
 class OperationError(Exception):
-    """It cannot be done; the text says why, and what could be."""
+    """The operation cannot be carried out; the text says why, and what could be."""
 
 
 @attrs.define
 class Args:
-    """The arguments, each checked when it is read. `used` has those that were."""
+    """The arguments, each checked when it is read. `used` has those that were read."""
 
     values: Mapping[str, Any]
     nodes: list[str]
-    """The nodes that exist."""
+    """The existing nodes."""
     used: Json = attrs.Factory(dict)
 
     def has(self, name: str) -> bool:
-        """Is it given?"""
+        """Is the argument given?"""
         return self.values.get(name) is not None
 
     def node(self, name: str = "node") -> str:
-        """The name of a node."""
+        """Return the name of a node."""
         self.used[name] = self._known(self.values.get(name))
         return str(self.used[name])
 
     def sides(self, name: str) -> list[list[str]]:
-        """Groups of nodes, none of them twice."""
+        """Return groups of nodes, with no node in two of them."""
         values = self.values.get(name)
         if not isinstance(values, list) or not all(isinstance(side, list) for side in values):
             raise OperationError(f"'{name}' is no list of lists of nodes")
@@ -46,7 +47,7 @@ class Args:
         return found
 
     def number(self, name: str, low: int, high: int, default: int | None = None) -> int:
-        """A whole number within bounds. Without a default it must be given."""
+        """Return a whole number within bounds. Without a default it must be given."""
         value = self.values.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise OperationError(f"'{name}' is {_shown(value)}, not a number from {low} to {high}")
@@ -54,11 +55,11 @@ class Args:
         return value
 
     def optional(self, name: str, low: int, high: int) -> int | None:
-        """A whole number, or None if it is not given."""
+        """Return a whole number, or None if it is not given."""
         return self.number(name, low, high) if self.has(name) else None
 
     def text(self, name: str, default: str, most: int) -> str:
-        """A text that is not empty."""
+        """Return a text that is not empty."""
         value = self.values.get(name, default)
         if not isinstance(value, str) or not 0 < len(value) <= most or not _is_text(value):
             raise OperationError(f"'{name}' is {_shown(value)}, not a text of 1 to {most} letters")
@@ -66,7 +67,7 @@ class Args:
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """Yes or no."""
+        """Return true or false."""
         value = self.values.get(name, default)
         if not isinstance(value, bool):
             raise OperationError(f"'{name}' is {_shown(value)}, neither true nor false")
@@ -80,7 +81,7 @@ class Args:
 
 
 def in_order(names: list[str]) -> list[str]:
-    """Nodes by their numbers."""
+    """Return nodes in the order of their numbers."""
     return sorted(names, key=number_of)
 
 

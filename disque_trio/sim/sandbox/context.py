@@ -1,4 +1,4 @@
-"""What operations act on: the simulation, and what a person has done to it so far."""
+"""The objects of operations: the simulation, and the operations so far."""
 
 import attrs
 
@@ -10,14 +10,14 @@ from disque_trio.sim.steering import Simulation
 
 @attrs.define(eq=False)
 class Begun:
-    """A fault that a person has begun."""
+    """A fault that an operation has started."""
 
     number: int
     words: str
     fault: Fault
-    """As a plan has it, but for how long it holds."""
+    """The fault as in a plan, except for its duration."""
     active: ActiveFault | None
-    """None for what is over at once."""
+    """None if the fault has no duration."""
     until: Micros | None = None
 
 
@@ -35,23 +35,23 @@ class Context:
 
     @property
     def nodes(self) -> list[str]:
-        """All of them, whether they run or not."""
+        """The names of all nodes, running or not."""
         return [host.name for host in self.sim.world.hosts.values()]
 
     def is_up(self, node: str) -> bool:
-        """Does it run, paused or not?"""
+        """Does the node run, paused or not?"""
         return self.sim.world.hosts[number_of(node)].is_up
 
     def is_paused(self, node: str) -> bool:
-        """Is its process stopped?"""
+        """Is the node's process stopped?"""
         return self.sim.world.hosts[number_of(node)].is_paused
 
     def begin(self, words: str, fault: Fault) -> str:
-        """Begin a fault. Its words."""
+        """Start a fault. Return its description."""
         return self.note(words, fault, self.sim.inject(fault))
 
     def note(self, words: str, fault: Fault, active: ActiveFault | None = None) -> str:
-        """Note a fault, which has begun. Its words."""
+        """Record a fault that has started. Return its description."""
         now = self.sim.now
         begun = Begun(len(self.begun) + 1, words, attrs.evolve(fault, at=now), active)
         begun.until = now if active is None else None
@@ -59,11 +59,11 @@ class Context:
         return words
 
     def going_on(self) -> list[Begun]:
-        """Faults that have not ended."""
+        """Return the faults that have not ended."""
         return [each for each in self.begun if each.until is None]
 
     def of(self, kind: str, node: str) -> list[Begun]:
-        """The faults of this kind that go on at the node."""
+        """Return the active faults of this kind at the node."""
         number = number_of(node)
         return [
             each
@@ -72,11 +72,12 @@ class Context:
         ]
 
     def end(self, *faults: Begun) -> None:
-        """Undo them, the last one first: only a node that runs can be told that it stays."""
+        """Undo faults, the last one first: a node can receive the order to stay only while it
+        runs."""
         for begun in reversed(faults):
             assert begun.active is not None
             begun.until = self.sim.now
             begun.active.undo()
             if begun.fault.kind == "leave":
-                # The operator may not have noticed yet that its connection ended with a process.
+                # The operator may not have detected yet that its connection ended with a process.
                 self.sim.client(begun.fault.nodes[0]).ask("CLUSTER", "LEAVING", "no")

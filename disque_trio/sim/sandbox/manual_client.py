@@ -1,4 +1,4 @@
-"""What a person does as a client: adds jobs, takes and answers them, adds workers."""
+"""The client of a person: adds jobs, takes and answers them, and adds workers."""
 
 from collections import deque
 from typing import Final
@@ -19,14 +19,14 @@ from disque_trio.terminal.counting import counted
 
 ANSWERS: Final = {"ack": "ACKJOB", "nack": "NACK", "working": "WORKING"}
 ASKED: Final = 40
-"""Of how many requests the replies are shown."""
+"""The number of requests whose replies are shown."""
 
 
 class RemovableWorker(Worker):
-    """A worker that can be removed, whatever it is doing."""
+    """A worker that can be removed at any time."""
 
     def remove_worker(self) -> None:
-        """It drops its connection, and the job in hand."""
+        """Disconnect, and drop the job in hand."""
         self._jobs.clear()
         self._is_asking = self._is_working = False
         self._way = ""
@@ -36,7 +36,7 @@ class RemovableWorker(Worker):
 
 @attrs.define
 class AddedWorker:
-    """A worker, from when it was added to when it was removed."""
+    """A worker, from its addition to its removal."""
 
     plan: Consumer
     worker: RemovableWorker
@@ -51,7 +51,7 @@ class AddedWorker:
 
 @attrs.frozen
 class Asked:
-    """A request, and what became of it."""
+    """A request and its outcome."""
 
     at: Micros
     node: str
@@ -61,37 +61,37 @@ class Asked:
 
 @attrs.frozen
 class HeldJob:
-    """A job that a person has taken and not answered for."""
+    """A job that was taken and has no outcome yet."""
 
     job: str
     queue: str
     node: str
-    """Where it was taken."""
+    """The node from which it was taken."""
     nacks: int
     again: int
-    """Additional deliveries, as GETJOB tells."""
+    """Additional deliveries in the reply of GETJOB."""
 
 
 @attrs.define(eq=False)
 class ManualClient:
-    """Over one simulation."""
+    """The client in one simulation."""
 
     sim: Simulation
     asked: deque[Asked] = attrs.field(factory=lambda: deque(maxlen=ASKED))
     workers: list[AddedWorker] = attrs.Factory(list)
     _takers: dict[str, list[tuple[Client, Pending]]] = attrs.Factory(dict)
-    """By node: connections by which jobs were taken, with the last request of each."""
+    """By node: connections that took jobs, with the last request of each."""
     _taken: list[tuple[str, Pending]] = attrs.Factory(list)
-    """Requests for jobs whose replies have not been looked at, by node."""
+    """Requests for jobs whose replies have not been read, with the node."""
     _held: dict[tuple[str, str], HeldJob] = attrs.Factory(dict)
-    """By id and node: the same job may come twice."""
+    """By id and node: one job may be delivered twice."""
 
     def ask(self, node: str, *words: Word, text: str) -> Pending:
-        """One request, on the connection that is kept to this node."""
+        """Send a request, on a persistent connection to this node."""
         return self._note(node, text, self.sim.request(node, *words))
 
     def take(self, node: str, queue: str, count: int, wait_ms: int) -> Pending:
-        """GETJOB, on a connection that waits for nothing else."""
+        """Send GETJOB, on a connection without a pending request."""
         takers = self._takers.setdefault(node, [])
         free = [each for each in takers if each[1].is_done]
         client = free[0][0] if free else self.sim.client(node)
@@ -107,7 +107,7 @@ class ManualClient:
         return pending
 
     def held_jobs(self) -> list[HeldJob]:
-        """What was taken and not answered for, as far as replies have come."""
+        """Return the jobs that were taken, in the replies so far, and have no outcome yet."""
         waiting = []
         for node, pending in self._taken:
             if not pending.is_done:
@@ -120,20 +120,20 @@ class ManualClient:
         return list(self._held.values())
 
     def answer(self, how: str, job: str, node: str) -> None:
-        """Tell the node how it ended. After WORKING the job stays in hand."""
+        """Report the outcome of a job to the node. After WORKING the job stays in hand."""
         self.ask(node, ANSWERS[how], job, text=f"{ANSWERS[how]} {job}")
         if how != "working":
             self.drop(job, node)
 
     def drop(self, job: str, node: str) -> None:
-        """Forget it, as a worker that dies does."""
+        """Forget the job, as a dying worker does."""
         self.held_jobs()
         self._held.pop((job, node), None)
 
     # Workers.
 
     def add_worker(self, node: str, queue: str, work: Micros, *, acks: bool) -> str:
-        """A worker that takes one job after the other. Its name."""
+        """Add a worker that takes one job after another. Return its name."""
         name = f"w{len(self.workers) + 1}"
         plan = Consumer(
             name=name,
@@ -149,14 +149,14 @@ class ManualClient:
         return name
 
     def remove_worker(self, workers: AddedWorker) -> None:
-        """It goes, and the job that it works on comes again."""
+        """Remove a worker; the job in its hands is redelivered."""
         workers.until = self.sim.now
         workers.worker.remove_worker()
         self.sim.world.clients.settle(workers.actor)
 
 
 def _held(node: str, reply: Reply) -> HeldJob:
-    """Of one job in the reply to GETJOB WITHCOUNTERS."""
+    """Return one job in the reply to GETJOB WITHCOUNTERS."""
     assert isinstance(reply, list)
     queue, job, _, _, nacks, _, again = reply
     assert isinstance(queue, bytes)
@@ -167,7 +167,7 @@ def _held(node: str, reply: Reply) -> HeldJob:
 
 
 def in_words(pending: Pending) -> str:
-    """What was answered, or why nothing was."""
+    """Return the reply as text, or why there is none."""
     reply = pending.reply
     if not pending.is_done:
         return "…"

@@ -1,5 +1,5 @@
-"""What a person can do to the cluster, by name. An operation checks its arguments before it does
-anything, and says in words what it has done."""
+"""The operations on the cluster, by name. An operation checks its arguments before it has any
+effect, and returns a description of the effect."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -16,12 +16,12 @@ from disque_trio.sim.workload.operators import Word
 from disque_trio.terminal.counting import counted
 
 NAME: Final = 100
-"""Letters of a queue's name."""
+"""The longest name of a queue, in characters."""
 BODY: Final = 1000
 JOBS: Final = 100
-"""Jobs of one operation."""
+"""The most jobs of one operation."""
 MOST_WORKERS: Final = 20
-"""Workers at the same time."""
+"""The most workers at the same time."""
 _HOUR_MS: Final = 3_600_000
 _DAY_S: Final = 86_400
 
@@ -29,7 +29,7 @@ _DAY_S: Final = 86_400
 
 
 def _cut(context: Context, args: Args) -> str:
-    """All links between groups of nodes, or one link in one direction."""
+    """Cut all links between groups of nodes, or one link in one direction."""
     if not args.has("sides"):
         source, target = args.node("source"), args.node("target")
         if source == target:
@@ -43,7 +43,7 @@ def _cut(context: Context, args: Args) -> str:
 
 
 def _heal(context: Context, args: Args) -> str:
-    """One fault by its number, or all."""
+    """End one fault by its number, or all faults."""
     going_on = context.going_on()
     number = args.optional("fault", 1, len(context.begun) or 1)
     ending = [each for each in going_on if number in {None, each.number}]
@@ -68,7 +68,7 @@ def _kill(context: Context, args: Args) -> str:
 
 
 def _restart(context: Context, args: Args) -> str:
-    """Start it if it is down; else kill it and start it."""
+    """Start the node if it is down; otherwise kill it and start it again."""
     node = args.node()
     if _end_all(context, "crash", node):
         return f"{node} is started again"
@@ -96,7 +96,7 @@ def _resume(context: Context, args: Args) -> str:
 
 
 def _slow(context: Context, args: Args) -> str:
-    """Each batch of inputs takes so long; 0 is as fast as ever."""
+    """Make each batch of inputs take this long; 0 restores the normal speed."""
     node, ms = args.node(), args.number("ms", 0, 10_000)
     was_slow = _end_all(context, "slow", node)
     if not ms:
@@ -107,7 +107,7 @@ def _slow(context: Context, args: Args) -> str:
 
 
 def _clock(context: Context, args: Args) -> str:
-    """The wall clock jumps."""
+    """Make the wall clock jump."""
     node, ms = args.node(), args.number("ms", -_HOUR_MS, _HOUR_MS)
     context.sim.step_clock(node, ms)
     way = "forward" if ms >= 0 else "back"
@@ -134,7 +134,7 @@ def _check_up(context: Context, node: str) -> None:
 
 
 def _end_all(context: Context, kind: str, node: str) -> bool:
-    """Undo the faults of this kind at the node. Were there any?"""
+    """Undo the faults of this kind at the node. Return whether there were any."""
     found = context.of(kind, node)
     context.end(*found)
     return bool(found)
@@ -155,7 +155,7 @@ def _add(context: Context, args: Args) -> str:
     ]
     arguments = " ".join(str(word).upper() for word in words) + (" ASYNC" if is_async else "")
     for _ in range(count):
-        # Of jobs with the same body nobody can tell which is which.
+        # Each job gets another body, because jobs with the same body cannot be distinguished.
         each = f"{body} {len(context.added) + 1}"
         rest = [*words, "ASYNC"] if is_async else words
         text = f"ADDJOB {queue} {arguments}".rstrip()
@@ -198,7 +198,7 @@ def _take(context: Context, args: Args) -> str:
 
 
 def _answer(context: Context, args: Args) -> str:
-    """Acknowledge a job in hand, give it back, ask for more time, or forget it."""
+    """Acknowledge a job in hand, return it, ask for a renewal, or forget it."""
     node, job, how = args.node(), args.text("job", "", NAME), args.text("how", "ack", NAME)
     if not any((each.job, each.node) == (job, node) for each in context.client.held_jobs()):
         raise OperationError(f"you do not hold the job at {node}")

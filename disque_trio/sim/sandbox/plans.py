@@ -1,4 +1,4 @@
-"""What a person has done, as a plan: the judge takes its bounds from it, and `sim run` plays it."""
+"""The operations as a plan: the judge derives its bounds from it, and `sim run` plays it."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ DRAIN_WORK: tuple[Micros, Micros] = (5_000, 50_000)
 
 
 def by_hand(nodes: int, seed: int) -> Plan:
-    """A cluster in which nothing happens by itself."""
+    """Return a plan of a cluster without events of its own."""
     return Plan(
         scenario=SCENARIO,
         seed=seed,
@@ -26,8 +26,9 @@ def by_hand(nodes: int, seed: int) -> Plan:
 
 
 def plan_of(context: Context, until: Micros) -> Plan:
-    """The plan of the simulation with its operations. The causes of duplicates are known, so that
-    only one without a cause is a violation; and it may lose what faults have destroyed."""
+    """Return the plan of the simulation with its operations. It expects duplicates of all known
+    causes, so only one without a cause is a violation. The cluster may lose what faults have
+    destroyed."""
     plan = context.sim.plan
     return attrs.evolve(
         plan,
@@ -45,7 +46,7 @@ def _workers(context: Context) -> Iterator[Consumer]:
 
 
 def _drain(context: Context, plan: Plan) -> Iterator[Consumer]:
-    """At the end each queue has a worker at every node."""
+    """Yield, for the end, a worker at every node for each queue."""
     known = {queue for each in plan.consumers for queue in each.queues}
     for queue in dict.fromkeys(each.queue for each in context.added):
         if queue not in known:

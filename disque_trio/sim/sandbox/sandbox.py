@@ -1,7 +1,7 @@
 """The sandbox: time, operations, their limits, and its end.
 
-The same plan, seed and operations at the same times give the same rows, and so the same digest,
-however the time between them was cut into pieces.
+The same plan, seed and operations at the same times give the same rows and the same digest, however
+the time between them is divided.
 """
 
 from collections import Counter
@@ -23,10 +23,10 @@ from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 EVENTS: Final = 150_000
-"""Rows that are kept. With three idle nodes that is an hour and a half."""
+"""The most rows that are kept. With three idle nodes, this is an hour and a half."""
 MOST_OPERATIONS: Final = 2_000
 GRID: Final[Micros] = 100_000
-"""At multiples of it the limit is looked at, wherever the caller stops."""
+"""The limit is checked at multiples of this time, independent of the caller's steps."""
 STEP_MOST: Final[Micros] = 10_000_000
 QUIET_MOST: Final[Micros] = 120_000_000
 FINISH: Final = "finish"
@@ -43,7 +43,7 @@ class Done:
 
 
 class Sandbox:
-    """A cluster to break by hand. Time passes in `run_to`, `step` and `play` only."""
+    """A cluster with faults on request. Time passes only in `run_to`, `step` and `play`."""
 
     def __init__(
         self,
@@ -53,22 +53,23 @@ class Sandbox:
         seed: int = 0,
         machine_factory: MachineFactory = Machine,
     ) -> None:
-        """Of a plan, with its agents and faults; without one nothing happens by itself."""
+        """Create a cluster for a plan, with its agents and faults, or for no plan, without events
+        of its own."""
         self.is_by_hand = plan is None
         self.rows: list[Row] = []
         self.counts: Counter[str] = Counter()
-        """Rows by kind."""
+        """By kind: the number of rows."""
         self.deliveries: Counter[str] = Counter()
-        """By job."""
+        """By job: the number of deliveries."""
         self.done: list[Done] = []
         self.ended = ""
-        """Why time cannot go on; empty while it can."""
+        """Why time has stopped for good; empty if it has not."""
         self.is_finished = False
-        """It was played to its end: the verdict is a whole one."""
+        """The sandbox was played to its end: the verdict is complete."""
         self._chaos: Micros | None = None
-        """When everything healed for the end."""
+        """When all faults ended for the final part."""
         self._stirred: Micros = 0
-        """When something happened to a job last."""
+        """The time of the last event about a job."""
         sim = Simulation(
             plan or by_hand(nodes, seed), observer=self._see, machine_factory=machine_factory
         )
@@ -86,7 +87,7 @@ class Sandbox:
 
     @property
     def sim(self) -> Simulation:
-        """The cluster."""
+        """The simulation of the cluster."""
         return self.context.sim
 
     @property
@@ -96,17 +97,18 @@ class Sandbox:
 
     @property
     def digest(self) -> str:
-        """Of all rows so far."""
+        """The digest of all rows so far."""
         return self.sim.digest
 
     def plan(self) -> Plan:
-        """The plan with the operations in it."""
+        """Return the plan with the operations in it."""
         return plan_of(self.context, self.now if self._chaos is None else self._chaos)
 
     # Operations.
 
     def do(self, name: str, /, **args: Any) -> str:
-        """Do it now. In words what was done. Raises `OperationError`, and has then done nothing."""
+        """Carry out an operation now. Return a description of its effect. Raise `OperationError` if
+        it has none."""
         self._check_open()
         if name not in OPERATIONS:
             raise OperationError(
@@ -121,7 +123,7 @@ class Sandbox:
 
     @property
     def is_finishing(self) -> bool:
-        """Is it being played to its end, or was it?"""
+        """Has the final part begun?"""
         return bool(self.done) and self.done[-1].name == FINISH
 
     def _check_open(self) -> None:
@@ -131,7 +133,7 @@ class Sandbox:
     # Time.
 
     def run_to(self, time: Micros) -> None:
-        """Let time pass, unless it has ended."""
+        """Advance the time, unless the sandbox has ended."""
         while self.now < time and not self.ended:
             self._run(min(time, (self.now // GRID + 1) * GRID))
 
@@ -144,18 +146,19 @@ class Sandbox:
             self.ended = f"it has {counted(len(self.rows), 'event')}, and keeps no more"
 
     def step(self) -> None:
-        """Let time pass until the next event that can be seen."""
+        """Advance the time to the next visible event."""
         seen, end = len(self.rows), self.now + STEP_MOST
         while len(self.rows) == seen and self.now < end and not self.ended:
             self.run_to(min(end, max(self.sim.engine.next_time(), self.now + 1)))
 
     def play(self, moments: Iterable[Micros]) -> None:
-        """Let time pass to one moment after the other: of `quieting` or `finishing`."""
+        """Advance the time to one moment after another, from `quieting` or `finishing`."""
         for moment in moments:
             self.run_to(moment)
 
     def quieting(self) -> Iterator[Micros]:
-        """Until nothing has happened to any job for three seconds, or two minutes are over."""
+        """Yield moments until no event about a job has happened for three seconds, or two minutes
+        have passed."""
         self._check_open()
         end = self.now + QUIET_MOST
         self._stirred = max(self._stirred, self.now)
@@ -163,8 +166,8 @@ class Sandbox:
             yield min(end, self._stirred + QUIET)
 
     def finishing(self) -> Iterator[Micros]:
-        """Heal everything, and let workers at every node ack all jobs until none is left. What was
-        planned is played to its end before."""
+        """End all faults, and let workers at every node acknowledge all jobs until none is left.
+        The faults and clients of the plan run to their end before."""
         self._check_open()
         self.done.append(Done(self.now, FINISH, {}, "heal everything, and end all jobs"))
         if self.now < self.sim.plan.chaos:
@@ -178,11 +181,10 @@ class Sandbox:
         self.is_finished = True
         self.ended = "it is finished"
 
-    # The same again.
+    # Repetition.
 
     def repeat(self, operations: Iterable[Mapping[str, Any]]) -> None:
-        """Carry out these operations, each with its time `at` and its `name`. Raises
-        `OperationError`."""
+        """Carry out operations, each with its time `at` and its `name`. Raise `OperationError`."""
         for each in operations:
             args = dict(each)
             at, name = args.pop("at"), args.pop("name")

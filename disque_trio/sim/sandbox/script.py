@@ -1,4 +1,4 @@
-"""A Python script that does the same again."""
+"""A Python script that repeats the operations of a sandbox."""
 
 from disque_trio.sim.picture.plan_words import duration
 from disque_trio.sim.sandbox.sandbox import FINISH, Sandbox
@@ -14,7 +14,7 @@ _SOURCES = "from disque_trio.cli.sim.sources import plan_from\n"
 
 
 def script(box: Sandbox, path: str = "") -> str:
-    """The script. `path` is the file of the scenario or plan, where there is one."""
+    """Return the script. `path` is the file of the scenario or plan, if there is one."""
     plan = box.sim.plan
     made = f"nodes={plan.nodes}, seed={plan.seed}"
     if not box.is_by_hand:
@@ -35,5 +35,6 @@ def script(box: Sandbox, path: str = "") -> str:
 
 
 def _on_a_line(words: str) -> str:
-    """Names of queues are in them, which may be anything: they must not end the comment."""
+    """Return the words in one line: names of queues may contain characters that would end the
+    comment."""
     return "".join(each if each.isprintable() else "�" for each in words)

@@ -1,4 +1,4 @@
-"""How things are in the sandbox now, as JSON values for a page. Looking changes nothing."""
+"""The present state of a sandbox, as JSON values for a page. Reading it changes nothing."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -26,14 +26,14 @@ from disque_trio.statemachine.job import Job
 
 Json = dict[str, Any]
 JOBS: Final = 60
-"""Those that are shown: the oldest, for they are in trouble."""
+"""The number of shown jobs: the oldest, which have problems."""
 OPERATIONS: Final = 60
-"""The newest."""
+"""The number of shown operations: the newest."""
 _STATES: Final = {WAIT_REPL: "copying", ACTIVE: "held", QUEUED: "queued", ACKED: "acked"}
 
 
 def state(box: Sandbox) -> Json:
-    """All of it."""
+    """Return the whole state."""
     context = box.context
     jobs = _jobs(context)
     return {
@@ -121,7 +121,7 @@ def _view(peer: Peer) -> str:
 
 
 def _links(context: Context) -> list[tuple[str, str, str]]:
-    """Directions in which something is wrong."""
+    """Return the directions that are cut or clogged."""
     network, names = context.sim.world.network, context.nodes
     found = []
     for source in names:
@@ -134,7 +134,7 @@ def _links(context: Context) -> list[tuple[str, str, str]]:
 
 
 def _jobs(context: Context) -> dict[JobId, dict[str, Job]]:
-    """By id, oldest first: the copies by node, of nodes that run."""
+    """Return the copies by job, oldest first, then by running node."""
     found: dict[JobId, dict[str, Job]] = {}
     for host in context.sim.world.hosts.values():
         if host.machine is not None:
@@ -163,7 +163,8 @@ def _body(job: Job) -> str:
 
 
 def _again(box: Sandbox, copies: dict[str, Job]) -> int | None:
-    """In how many milliseconds it is queued (again) at the earliest, if nothing else happens."""
+    """Return the earliest time, in milliseconds, at which the job is queued if nothing else
+    happens."""
     if any(job.state == QUEUED for job in copies.values()):
         return None
     dues = [

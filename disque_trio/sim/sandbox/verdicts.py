@@ -1,4 +1,4 @@
-"""What the checkers say of a sandbox, in words."""
+"""The verdict of the checkers on a sandbox, in words."""
 
 from collections.abc import Generator
 from typing import Any, Final
@@ -14,12 +14,11 @@ Json = dict[str, Any]
 
 
 PIECE: Final = 1_000
-"""Rows between two looks at a clock."""
+"""The number of rows between two pauses."""
 
 
 def judging(box: Sandbox) -> Generator[None, None, Json]:
-    """The verdict on all rows so far, in pieces of work. Before the end what must happen in time is
-    not judged."""
+    """Judge all rows so far, in pieces of work. Liveness is not judged before the end."""
     checkers = judge(box.plan())
     for number, row in enumerate(box.rows, 1):
         checkers.see(row)
@@ -29,7 +28,7 @@ def judging(box: Sandbox) -> Generator[None, None, Json]:
 
 
 def verdict(box: Sandbox) -> Json:
-    """The same at once."""
+    """Judge all rows so far at once."""
     pieces = judging(box)
     while True:
         try:
@@ -70,7 +69,7 @@ _UNTESTED = "nothing put it to the test"
 
 
 def _summarize(box: Sandbox, found: Verdict) -> list[str]:
-    """What became of the jobs."""
+    """Return sentences about the fate of the jobs."""
     again = found.deliveries - found.distinct
     confirmed = box.counts["add.ok"]
     jobs = counted(confirmed, "job was", "jobs were")

@@ -1,4 +1,4 @@
-"""Scenarios, as people write them, and plans, which are made of a scenario and a seed.
+"""Scenarios, which people write, and plans, which are made of a scenario and a seed.
 
-It imports values of the machine only. Everything else in the simulator may import it.
+This package imports only values of the machine. All other parts of the simulator may import it.
 """

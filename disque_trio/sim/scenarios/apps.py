@@ -1,7 +1,7 @@
-"""The app of a plan: what it declares, adds and runs, and what its processes suffer.
+"""The app of a plan: its tasks, its jobs, and the faults of its processes.
 
-These are data. `testing.apps` makes a real `App` of them. Times are microseconds, except where a
-name ends in `_s`.
+These are data; `testing.apps` makes a real `App` of them. Times are in microseconds, except in
+names ending in `_s`.
 """
 
 from typing import Final
@@ -30,10 +30,11 @@ HANDLER_ACTIONS: Final[dict[str, str]] = {
     "block": "blocks the event loop",
     "kill": "kills its process",
 }
-"""How a handler may behave in one run, by name."""
+"""By name: the behaviour of a handler in one run."""
 
 POLICIES: Final = ("fixed", "backoff", "polynomial", "function", "raises", "nonsense")
-"""Kinds of `retry=`. The last two are functions that raise, and that return what is no delay."""
+"""Kinds of `retry=`. The last two are functions that raise an exception, or return no valid
+delay."""
 
 APP_FAULTS: Final[dict[str, str]] = {
     "kill": "a process is killed; another one comes after `hold`",
@@ -42,17 +43,17 @@ APP_FAULTS: Final[dict[str, str]] = {
     "cut": "a process cannot reach a node, which hears nothing of it",
     "reset": "all connections of a process break",
 }
-"""Faults of workers and producers."""
+"""By name: the faults of workers and producers."""
 
 
 @attrs.frozen(kw_only=True)
 class HandlerAction:
-    """What a handler does in one run: it works, and then one of `HANDLER_ACTIONS`."""
+    """The actions of a handler in one run: it works, and then does one of `HANDLER_ACTIONS`."""
 
     kind: str = "return"
     work: Micros = 0
     after_s: float = 0.0
-    """Of retry and snooze; how long block blocks and stubborn swallows."""
+    """The delay of retry and snooze; the duration for block and stubborn."""
 
 
 @attrs.frozen(kw_only=True)
@@ -67,39 +68,39 @@ class AppTask:
     """One of `POLICIES`."""
     attempts: int = 3
     wait_s: float = 1.0
-    """The wait of fixed and function, the base of backoff and polynomial."""
+    """The wait of fixed and function, and the base of backoff and polynomial."""
     timeout_s: float | None = None
     lease_s: int = 20
     max_crashes: int = 5
     priority: int | None = None
     conflict: str = ""
-    """`on_conflict` of jobs with a key; empty: its jobs have none."""
+    """`on_conflict` of jobs with a key; empty if its jobs have no key."""
     keep_s: float = 0.0
-    """`unique_for`; 0 is until done."""
+    """`unique_for`; 0 is until the job is done."""
     has_result: bool = False
     is_consumer: bool = False
 
 
 @attrs.frozen(kw_only=True)
 class AppJob:
-    """A job of an app, told apart by its number."""
+    """A job of an app, identified by its number."""
 
     number: int
     task: str
     actions: tuple[HandlerAction, ...] = ()
-    """By run, the first begun first; the runs after these return."""
+    """By run, in the order of their starts; later runs return."""
     key: str = ""
     delay_s: float = 0.0
     after: tuple[int, ...] = ()
-    """Of a member of a flow: the places of those before it among the jobs of the call."""
+    """For a member of a flow: the indexes of its predecessors among the jobs of the call."""
 
 
 @attrs.frozen(kw_only=True)
 class AppCall:
-    """What a producer does at once.
+    """One call of a producer.
 
-    Kinds: single, many (`enqueue_many`), chain, batch (whose results are awaited if `waits`), then
-    (a batch with `then`, the last of the jobs), flow.
+    Kinds: single, many (`enqueue_many`), chain, batch (the producer awaits the results if `waits`),
+    then (a batch with `then`, the last of the jobs), flow.
     """
 
     at: Micros
@@ -109,12 +110,12 @@ class AppCall:
     waits: bool = False
     """Does the producer wait for the result?"""
     cancel_s: float = 0.0
-    """When the flow is cancelled after it was added; 0 is never."""
+    """How long after its addition the flow is cancelled; 0 is never."""
 
 
 @attrs.frozen(kw_only=True)
 class AppFault:
-    """What a process of the app suffers: one of `APP_FAULTS`."""
+    """A fault of a process of the app: one of `APP_FAULTS`."""
 
     kind: str
     at: Micros
@@ -122,12 +123,12 @@ class AppFault:
     """w1, w2 … are workers, p1, p2 … producers."""
     hold: Micros = 0
     node: int = 0
-    """From which node it is cut; 0 is all."""
+    """The node from which the process is cut off; 0 is all."""
 
 
 @attrs.frozen(kw_only=True)
 class AppCron:
-    """A task of which a job is added at each tick."""
+    """A task that adds a job at each tick."""
 
     task: str
     every_s: int

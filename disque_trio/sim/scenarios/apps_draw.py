@@ -1,7 +1,7 @@
-"""From the `[apps]` table and a seed to the app of a plan.
+"""Draws the app of a plan from the `[apps]` table and a seed.
 
-Streams: ``apps/shape`` for processes and tasks, ``apps/calls/p1`` for what a producer does,
-``apps/faults`` for what processes suffer.
+Streams: ``apps/shape`` for processes and tasks, ``apps/calls/p1`` for the calls of a producer,
+``apps/faults`` for the faults of processes.
 """
 
 import random
@@ -30,7 +30,7 @@ _WEIGHTED = tuple[tuple[str, float], ...]
 
 
 def draw(spec: AppsSpec, seed: int, nodes: int, chaos: Micros) -> AppsPlan:
-    """The app of this seed."""
+    """Return the app of this seed."""
     rng = stream(seed, "apps", "shape")
     workers, producers = spec.workers.draw_int(rng), spec.producers.draw_int(rng)
     concurrency, prefetch = spec.concurrency.draw_int(rng), spec.prefetch.draw_int(rng)
@@ -62,7 +62,8 @@ def draw(spec: AppsSpec, seed: int, nodes: int, chaos: Micros) -> AppsPlan:
 
 
 def _kept(weighted: tuple[tuple[str, Range], ...], rng: random.Random) -> _WEIGHTED:
-    """Each seed leaves about half of the ways out: what is rare beside others is common alone."""
+    """Return the weights of this seed. Each seed leaves out about half of the ways, so that rare
+    ones become frequent in some seeds."""
     kept = [
         (name, weight.draw(rng))
         for name, weight in weighted
@@ -109,7 +110,7 @@ def _tick(cron: AppCron) -> AppTask:
 
 @attrs.define
 class _Producer:
-    """Draws what one producer does."""
+    """Draws the calls of one producer."""
 
     spec: AppsSpec
     tasks: Sequence[AppTask]
@@ -123,7 +124,7 @@ class _Producer:
         self.rng = stream(self.seed, "apps", "calls", f"p{self.number}")
 
     def calls(self) -> Iterator[AppCall]:
-        """All of them. Gaps are uniform from 0 to twice the mean."""
+        """Yield all calls. Gaps are uniform from 0 to twice the mean."""
         spec, rng = self.spec, self.rng
         kinds = tuple((name, weight.draw(rng)) for name, weight in spec.calls)
         gap = _SECOND / spec.rate.draw(rng)
@@ -160,7 +161,7 @@ class _Producer:
             yield job
 
     def _after(self, place: int) -> tuple[int, ...]:
-        """Which members come before the one at this place."""
+        """Return the predecessors of the member at this place."""
         share = self.rng.choice((0.3, 0.6, 1.0))
         return tuple(each for each in range(place) if self.rng.random() < share)
 

@@ -1,4 +1,4 @@
-"""The `[apps]` table of a scenario: which app runs, and what befalls its processes."""
+"""The `[apps]` table of a scenario: the app, and the faults of its processes."""
 
 import attrs
 
@@ -24,7 +24,7 @@ _CONFLICTS = ("return", "reject", "again", "replace")
 
 @attrs.frozen(kw_only=True)
 class AppFaultSpec:
-    """One `[[apps.fault]]`: what befalls workers and producers."""
+    """One `[[apps.fault]]`: a fault of workers or producers."""
 
     kind: str = key(one_of(*APP_FAULTS, description="a fault of processes"), "what happens")
     family: str | None = key(LABEL, "its name in `swarm.families`; by default none", default=None)

@@ -1,8 +1,8 @@
-"""A node that is lost for good in calm: when all faults have ended, and long before the heal.
+"""A node that is lost for good in calm: after all faults have ended, and long before the heal.
 
-At the heal an operator makes the others forget it, after which any node sees that copies are
-missing. Until then they have to agree that it has failed, and one of the holders of each job has
-to make its copies again: this takes longer than the faults of a swarm leave them alone.
+At the heal an operator makes the other nodes forget it, after which any node detects missing
+copies. Until then a majority must agree that it has failed, and one of the holders of each job must
+re-create its copies. The faults of a swarm do not leave enough time for this.
 """
 
 import random
@@ -14,29 +14,29 @@ from disque_trio.sim.scenarios.plan import Add, Fault, Micros, Plan
 
 _SECOND: Final = 1_000_000
 _SETTLES: Final = 20 * _SECOND
-"""How long after the other faults the jobs are added; and the node is lost so long after them."""
+"""The time from the other faults to the new jobs, and from these to the loss of the node."""
 _REPAIR: Final = 150 * _SECOND
 _REPAIR_OF_EACH: Final = 15 * _SECOND
-"""How long repair takes at most, and how much longer with each node (L7)."""
+"""The longest time of repair, and the additional time for each node (L7)."""
 _JOBS: Final = 12
 
 
 def with_calm_loss(plan: Plan, rng: random.Random) -> Plan:
-    """The same plan, which goes on after its faults; the same if too few nodes are left then."""
+    """Return the plan, extended after its faults; unchanged if too few nodes are left."""
     removed = [node for fault in plan.faults if fault.kind == "remove" for node in fault.nodes]
     left = [node for node in range(1, plan.nodes + 1) if node not in removed]
     if len(left) < 3 or 2 * (len(left) - 1) <= plan.nodes:
         return plan
     lost_at = plan.chaos + 2 * _SETTLES
     loss = Fault(kind="remove", at=lost_at, nodes=(rng.choice(left),))
-    # Nodes that are short of memory take no copies.
+    # Nodes that are short of memory accept no copies.
     config = {**dict(plan.config), "maxmemory": "1gb"}
     if config.get("replica-repair-after", "0") == "0":
         config["replica-repair-after"] = "2"
     return attrs.evolve(
         plan,
         config=tuple(config.items()),
-        # Slow messages and narrow links excuse whatever is late.
+        # With slow messages or narrow links, late repair would be no violation.
         link=attrs.evolve(
             plan.link, latency=attrs.evolve(plan.link.latency, p_slow=0.0), bytes_per_second=0
         ),
@@ -47,14 +47,14 @@ def with_calm_loss(plan: Plan, rng: random.Random) -> Plan:
 
 
 def _ended(fault: Fault, chaos: Micros) -> Fault:
-    """The same fault, which ends with the others. A node that is gone for good stays so."""
+    """Return the fault, ended with the others. A node that is lost for good stays so."""
     if fault.hold or fault.when or fault.kind == "remove":
         return fault
     return attrs.evolve(fault, hold=max(chaos - fault.at, 1))
 
 
 def _stock(nodes: list[int], since: Micros, rng: random.Random) -> list[Add]:
-    """Jobs that nobody takes: they show which nodes have copies."""
+    """Yield jobs that no worker takes: they show which nodes have copies."""
     return [
         Add(
             at=since + number * _SECOND // 4,

@@ -1,4 +1,4 @@
-"""The consumers of a scenario, and which of their keys go together."""
+"""The consumers of a scenario, and which of their keys depend on each other."""
 
 from typing import Final
 
@@ -106,7 +106,7 @@ class ConsumerSpec:
 
 
 def check_consumer(spec: ConsumerSpec, spot: Spot) -> None:
-    """Report what this kind of consumer cannot do."""
+    """Report keys that this kind of consumer does not support."""
     ways = [way for way, weight in spec.ack if weight.high]
     if spec.held and not spec.tied:
         spot.inside("held").wrong("held needs tied")

@@ -1,10 +1,9 @@
-"""From a scenario and a seed to a plan: draws every range, and lists every item.
+"""Expands a scenario and a seed to a plan: draws every range, and lists every item.
 
-Each part has a random stream of its own: ``cfg`` for what holds for the whole run, ``swarm`` for
-what is left out, ``strikes`` for the faults, ``adds/p1`` for the jobs of producer p1,
-``extensions/p1`` and ``groups/p1`` for what the original's jobs do not have, ``observers``,
-``administrators`` and ``limits``. So a change to one part of a scenario does not change the draws
-of the others.
+Each part has its own random stream: ``cfg`` for values of the whole run, ``swarm`` for omissions,
+``strikes`` for the faults, ``adds/p1`` for the jobs of producer p1, ``extensions/p1`` and
+``groups/p1`` for options that the original lacks, ``observers``, ``administrators`` and ``limits``.
+So a change to one part of a scenario does not change the draws of the others.
 """
 
 import random
@@ -48,7 +47,7 @@ from disque_trio.statemachine.joboptions import BY_WORD
 
 
 def expand(scenario: Scenario, seed: int) -> Plan:
-    """The plan of this seed."""
+    """Return the plan of this seed."""
     scenario = thinned(scenario, stream(seed, "swarm"))
     cfg = stream(seed, "cfg")
     nodes = scenario.cluster.nodes.draw_int(cfg)
@@ -97,7 +96,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
 
 
 def _zones(count: Range, nodes: int, rng: random.Random) -> tuple[str, ...]:
-    """A zone for each node. Every zone has one, as far as there are enough."""
+    """Return a zone for each node. Every zone has a node if there are enough nodes."""
     zones = count.draw_int(rng)
     if not zones:
         return ()
@@ -108,22 +107,23 @@ def _zones(count: Range, nodes: int, rng: random.Random) -> tuple[str, ...]:
 
 
 def _journal(scenario: Scenario, seed: int) -> tuple[tuple[str, str], ...]:
-    """Drawn from its own stream, so that journals change no other draw."""
+    """Return the directives of the journal, drawn from an own stream, so that journals change no
+    other draw."""
     policy = _one_of(scenario.cluster.aof, stream(seed, "aof"))
     return () if policy == "off" else (("appendonly", "yes"), ("appendfsync", policy))
 
 
 def _fits(fault: FaultSpec, scenario: Scenario, *, has_journal: bool) -> bool:
-    """Where seeds draw whether there are journals, disks fail in those that have them only. In
-    these wall clocks stand still or jump in no seed: what is read from a journal counts by its
-    node's wall clock, which not all checkers follow (S2 and S6 do not)."""
+    """Does the fault fit? If seeds draw whether there are journals, disks fail only in seeds with
+    journals. In these, wall clocks neither stop nor jump: a node measures loaded times by its wall
+    clock, and not all checkers follow that (S2 and S6 do not)."""
     if "off" not in scenario.cluster.aof or len(scenario.cluster.aof) == 1:
         return True
     return fault_kinds.BY_NAME[fault.kind].part != ("wall clock" if has_journal else "disk")
 
 
 def _drawn(scenario: Scenario, seed: int) -> list[tuple[str, str]]:
-    """Each directive has a stream of its own."""
+    """Return drawn directives. Each directive has a stream of its own."""
     drawn = [
         (name, stream(seed, "directive", name).choice(words))
         for name, words in scenario.cluster.draw
@@ -181,7 +181,7 @@ def _adds(
 
 
 def _places(at: tuple[int, ...] | str, nodes: int, *, default: int) -> tuple[int, ...]:
-    """The nodes; `default` for a random one."""
+    """Return the nodes; `default` stands for a random one."""
     if isinstance(at, tuple):
         return at
     return tuple(range(1, nodes + 1)) if at == "all" else (default,)
@@ -193,12 +193,12 @@ class _Run:
     chaos: Micros
     rng: random.Random
     extensions: random.Random
-    """For the options that the original does not have, so that they change no other draw."""
+    """The stream for options that the original lacks, so that they change no other draw."""
     groups: random.Random
 
 
 def _of_producer(name: str, spec: ProducerSpec, rate: float, node: int, run: _Run) -> Iterator[Add]:
-    """All adds of one producer. Node 0 is a random one for each."""
+    """Yield all adds of one producer. Node 0 is a random one for each."""
     most = None if spec.jobs is None else spec.jobs.draw_int(run.rng)
     count = 0
     for at in _arrivals(spec, rate, run):
@@ -211,7 +211,8 @@ def _of_producer(name: str, spec: ProducerSpec, rate: float, node: int, run: _Ru
 
 
 def _arrivals(spec: ProducerSpec, rate: float, run: _Run) -> Iterator[Micros]:
-    """Gaps are uniform from 0 to twice the mean, which needs no logarithm."""
+    """Yield the times of bursts. Gaps are uniform from 0 to twice the mean, which needs no
+    logarithm."""
     mean = (spec.burst.low + spec.burst.high) / 2 / rate * SECOND
     at = spec.start.draw_int(run.rng)
     stop = run.chaos if spec.stop is None else min(spec.stop.draw_int(run.rng), run.chaos)
@@ -233,7 +234,7 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
         body=body,
         size=job.body.draw_int(rng),
         timeout_ms=job.timeout.draw_int(rng),
-        # RETRY 0 is refused with more than one copy.
+        # ADDJOB with RETRY 0 and more than one copy is an error.
         replicate=replicate,
         sync=None if sync is None else min(sync, replicate or run.nodes),
         delay_s=job.delay.draw_int(rng),
@@ -252,10 +253,10 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
 
 
 def _carried(job: JobSpec, retry_s: int | None, rng: random.Random) -> dict[str, Any]:
-    """The options that are extensions, but those of keys."""
+    """Return the options that are extensions, except those of keys."""
     found: dict[str, Any] = {}
     for option in DRAWN:
-        # With RETRY 0 a LIMIT is not even drawn, in plans that are kept.
+        # Existing plans depend on this: with RETRY 0 no LIMIT is drawn.
         if retry_s != 0 or option.name != "limit":
             found[option.name] = getattr(job, option.name).draw_int(rng)
     for option in DRAWN:

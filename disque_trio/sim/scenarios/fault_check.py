@@ -1,4 +1,4 @@
-"""Which faults of a plan cannot be carried out, and why: a run without them would prove nothing."""
+"""Finds faults of a plan that cannot be carried out: a run without them would prove nothing."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -11,7 +11,7 @@ _TARGETS: Final = ("", "event.node", "event.peer")
 
 
 def impossible(plan: Plan) -> Iterator[tuple[int, str]]:
-    """The faults that no engine can carry out: the index in `plan.faults`, and a sentence."""
+    """Yield the faults that no engine can carry out: the index in `plan.faults`, and a sentence."""
     joined = sum(len(fault.nodes) * fault.count for fault in plan.faults if fault.kind == "join")
     nodes = range(1, plan.nodes + joined + 1)
     has_journals = dict(plan.config).get("appendonly") == "yes"
@@ -24,7 +24,7 @@ def impossible(plan: Plan) -> Iterator[tuple[int, str]]:
 
 
 def _unknown_word(fault: Fault) -> str:
-    """Which of its words means nothing; empty if all are known."""
+    """Return an error about an unknown word of the fault; empty if all are known."""
     kind = _KINDS.get(fault.kind)
     if kind is None:
         return f"there is no fault of this kind; known are {', '.join(_KINDS)}"
@@ -58,7 +58,7 @@ def _no_message(name: str) -> str:
 
 
 def _nowhere(fault: Fault, nodes: Sequence[int]) -> str:
-    """Why it meets nobody."""
+    """Return why the fault affects no node or link; empty if it does."""
     named = [*fault.nodes, *(node for group in fault.groups for node in group)]
     named += [node for link in fault.links for node in link]
     for node in named:

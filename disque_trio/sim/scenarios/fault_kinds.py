@@ -1,7 +1,7 @@
-"""The kinds of faults: for each one record with all that is said of it.
+"""The kinds of faults: one record for each kind, with all its properties.
 
-Scenarios, plans, engines, checkers, pictures, reports and the lake read these records. What a fault
-does to a world is the generator of its name in `sim.engines.heap.fault_actions`.
+Scenarios, plans, engines, checkers, pictures, reports and the lake read these records. The
+generator of its name in `sim.engines.heap.fault_actions` applies a fault to a world.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ Part = Literal["links", "process", "disk", "clocks", "wall clock", "memory", "me
 Unit = Literal["", "time", "ppm", "share"]
 
 _ENDED: Final = ("", "0", "no", "none")
-"""The last word of the detail of a level that ends it."""
+"""Last words of the detail of a level that end it."""
 
 
 @attrs.frozen
@@ -24,11 +24,11 @@ class FaultKind:
     name: str
     meaning: str
     part: Part
-    """What it affects."""
+    """The part of the world that it affects."""
     family: str
-    """The line of the report of a sweep that counts it."""
+    """The line in the report of a sweep that counts it."""
     amount: Unit = ""
-    """The unit of `amount`, which it needs; empty if it takes none."""
+    """The unit of `amount`; empty if the fault takes none."""
     modes: tuple[str, ...] = ()
     """The values of `mode`."""
     default_mode: str = ""
@@ -37,24 +37,24 @@ class FaultKind:
     is_in_scenarios: bool = True
     is_in_plans: bool = True
     beyond_processes: str = ""
-    """What the tcp engine cannot change, and so refuses; empty if it can."""
+    """What the tcp engine cannot change, so that it refuses the fault; empty if it can."""
     # Rows.
     row: str = ""
     """The kind of row that begins it (`tracing.rows`)."""
     end_row: str = ""
-    """The kind of row that ends it. Without one it is over at once, or is a level."""
+    """The kind of row that ends it. A fault without one is momentary, or a level."""
     is_level: bool = False
-    """The row's detail holds until the next such row; one that ends in a word of `_ENDED` ends the
-    fault."""
+    """The row's detail holds until the next such row; a detail that ends in a word of `_ENDED` ends
+    the fault."""
     # Words and colours.
     drawn_as: str = ""
-    """Its name in pictures, where that is not `row`."""
+    """Its name in pictures, if that is not `row`."""
     detail: str = "{}"
     """The row's detail in words."""
     colour: str = "other"
     """Its colour in pictures."""
     mark: str = ""
-    """The meaning of the mark (`scenarios.marks`) that is named like `bar`: the fault occurred."""
+    """The meaning of the mark (`scenarios.marks`) with the name `bar`: the fault occurred."""
     more_marks: Mapping[str, str] = attrs.Factory(dict)
     """Other marks, and their meanings."""
 
@@ -169,13 +169,13 @@ KINDS: Final[tuple[FaultKind, ...]] = (
 # fmt: on
 BY_NAME: Final[Mapping[str, FaultKind]] = {kind.name: kind for kind in KINDS}
 IN_SCENARIOS: Final = tuple(kind for kind in KINDS if kind.is_in_scenarios)
-"""Those of scenarios. Plans have `cut` too, and clogs instead of a swizzle."""
+"""The kinds in scenarios. Plans also have `cut`, and clogs in place of swizzles."""
 IN_PLANS: Final = tuple(kind for kind in KINDS if kind.is_in_plans)
 WITH_ROWS: Final = tuple(kind for kind in KINDS if kind.row)
 ROWS: Final[Mapping[str, FaultKind]] = {
     row: kind for kind in reversed(WITH_ROWS) for row in (kind.row, kind.end_row) if row
 }
-"""By kind of row, of a begin or of an end: the first kind of fault that writes it."""
+"""By kind of row that begins or ends a fault: the first kind of fault that writes it."""
 LINK_ROWS: Final = {row: row == kind.end_row for row, kind in ROWS.items() if kind.is_of_links}
 """By kind of row about a fault of links: does it end the fault?"""
 MODES: Final = tuple(dict.fromkeys(mode for kind in KINDS for mode in kind.modes))

@@ -1,4 +1,4 @@
-"""From the faults of a scenario to those of a plan: each occurrence with its time and victims."""
+"""Expands the faults of a scenario to those of a plan: each occurrence has its time and nodes."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from disque_trio.sim.scenarios.fault_spec import FaultSpec
 from disque_trio.sim.scenarios.plan import Fault, Micros
 
 _MOST_OCCURRENCES: Final = 100_000
-"""Of one fault of a scenario, so that a wrong unit does not fill the memory."""
+"""The most occurrences of one fault, so that a wrong unit does not fill the memory."""
 
 
 def occurrences(
@@ -21,7 +21,7 @@ def occurrences(
     chaos: Micros,
     rng: random.Random,
 ) -> tuple[Fault, ...]:
-    """The faults of one run, in order of time. `zones` has the zone of each node, if any."""
+    """Return the faults of one run, ordered by time. `zones` has the zone of each node, if any."""
     found: list[Fault] = []
     for spec in specs:
         if spec.p.low < 1 and rng.random() >= spec.p.draw(rng):
@@ -32,7 +32,7 @@ def occurrences(
 
 @attrs.frozen
 class _Draw:
-    """One fault of the scenario, and what it is drawn from."""
+    """One fault of the scenario, and the values from which it is drawn."""
 
     spec: FaultSpec
     nodes: int
@@ -41,7 +41,7 @@ class _Draw:
     rng: random.Random
 
     def hold(self, at: Micros) -> Micros:
-        """How long; 0 is until the end of the chaos."""
+        """Return the duration; 0 is until the end of the chaos."""
         hold = 0 if self.spec.hold is None else self.spec.hold.draw_int(self.rng)
         return 0 if at + hold >= self.chaos else hold
 
@@ -49,7 +49,7 @@ class _Draw:
         return min(self.spec.victims.draw_int(self.rng), self.nodes)
 
     def whom(self) -> tuple[int, ...]:
-        """Which nodes."""
+        """Return the affected nodes."""
         if isinstance(self.spec.nodes, tuple):
             return self.spec.nodes
         if self.spec.nodes == "all":
@@ -65,7 +65,7 @@ class _Draw:
         return options[0] if len(options) == 1 else self.rng.choice(options)
 
     def amount(self) -> int:
-        """Milliseconds, or parts per million."""
+        """Return milliseconds, or parts per million."""
         if self.spec.amount is None:
             return 0
         unit, span = self.spec.amount
@@ -167,7 +167,7 @@ def _on_links(draw: _Draw, at: Micros) -> Iterator[Fault]:
 
 
 def _swizzle(draw: _Draw, at: Micros) -> Iterator[Fault]:
-    """Clog half of the nodes one by one, and release them in another order (FoundationDB)."""
+    """Yield clogs of half of the nodes one by one, released in another order (FoundationDB)."""
     victims = partition_shapes.shuffled(draw.nodes, draw.rng)[: max(1, draw.nodes // 2)]
     begins = {}
     for node in victims:

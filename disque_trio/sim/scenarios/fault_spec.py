@@ -1,4 +1,4 @@
-"""One fault of a scenario: what, where, when and how often; and which keys go together."""
+"""One fault of a scenario: what, where, when and how often; and which keys depend on each other."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -24,7 +24,7 @@ from disque_trio.sim.scenarios.value_types import (
 
 @attrs.frozen(kw_only=True)
 class Trigger:
-    """The event upon which a fault happens, instead of a time."""
+    """The event that triggers a fault, in place of a time."""
 
     event: str = key(
         one_of(*vocabulary.EVENTS, description="an event"),
@@ -37,7 +37,7 @@ class Trigger:
 
 @attrs.frozen(kw_only=True)
 class FaultSpec:
-    """One `[[fault]]`. See `plan.Fault` for what the kinds do."""
+    """One `[[fault]]`. `plan.Fault` describes the kinds."""
 
     kind: str = key(
         one_of(*(kind.name for kind in fault_kinds.IN_SCENARIOS), description="a kind of fault"),
@@ -102,7 +102,7 @@ class FaultSpec:
 
     @property
     def swarm_family(self) -> str:
-        """Its family in `swarm.families`."""
+        """The fault's family in `swarm.families`."""
         return self.family or self.kind
 
 
@@ -118,7 +118,7 @@ _UNITS: Final = {"time": "a duration", "ppm": "parts per million (200ppm)", "sha
 
 
 def check_fault(fault: FaultSpec, spot: Spot) -> None:
-    """Report keys that do not go together."""
+    """Report keys that contradict each other."""
     kind = fault_kinds.BY_NAME[fault.kind]
     for name, takes in _TAKES.items():
         if getattr(fault, name) is not None and not takes(kind):

@@ -18,7 +18,7 @@ from disque_trio.sim.scenarios.value_types import SECOND
 
 
 class ScenarioError(Exception):
-    """A scenario file that cannot be used: every problem, each with file and line."""
+    """A scenario file is invalid; the text has every problem, each with file and line."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -26,7 +26,7 @@ class ScenarioError(Exception):
 
 
 def load(path: str | FilePath) -> Scenario:
-    """The scenario in a file. Raises `ScenarioError`, and OSError where there is no file."""
+    """Return the scenario in a file. Raise `ScenarioError`, or OSError if there is no file."""
     sources = _sources(FilePath(path))
     document: dict[str, Any] = {}
     for source in reversed(sources):
@@ -58,7 +58,7 @@ class _Source:
 
 
 def _sources(path: FilePath) -> list[_Source]:
-    """The file, its base, the base's base …"""
+    """Return the file, its base, the base's base, and so on."""
     found: list[_Source] = []
     while True:
         source = _source(path)
@@ -87,7 +87,7 @@ def _source(path: FilePath) -> _Source:
 
 
 def _not_toml(path: FilePath, text: str, error: str) -> str:
-    """The parser's error, with the line in front like all other problems."""
+    """Return the parser's error with its line in front, like all other problems."""
     reason, _, place = error.partition(" (at ")
     line = place.split(",")[0].removeprefix("line ") if place.startswith("line ") else ""
     return f"{path}:{line or text.count(chr(10)) + 1}: not TOML: {reason}"
@@ -106,7 +106,7 @@ def _merged(base: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:
 
 
 def _located(problem: Problem, sources: list[_Source]) -> str:
-    """The problem with the file and line where its key stands."""
+    """Return the problem with the file and line of its key."""
     path = problem.path
     while True:
         for source in sources:
@@ -118,7 +118,7 @@ def _located(problem: Problem, sources: list[_Source]) -> str:
 
 
 def _check(scenario: Scenario, problems: list[Problem]) -> None:
-    """Check what concerns several tables."""
+    """Check dependences between several tables."""
     top = Spot((), problems)
     known = families(scenario)
     for number, family in enumerate(scenario.swarm.families or ()):
@@ -138,7 +138,7 @@ def _check(scenario: Scenario, problems: list[Problem]) -> None:
 
 
 def _check_times(scenario: Scenario, top: Spot) -> None:
-    """Report faults and producers that would begin after the chaos in every seed."""
+    """Report faults and producers that would start after the chaos in every seed."""
     for number, fault in enumerate(scenario.faults):
         key = "every" if fault.at is None else "at"
         _check_time(fault.at or fault.every, scenario, top.inside("fault").inside(number), key)

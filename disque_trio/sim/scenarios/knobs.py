@@ -1,4 +1,4 @@
-"""Which constants of the nodes a seed makes small, and how small."""
+"""The constants of nodes that a seed makes small, and their values."""
 
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.scenario import ClusterSpec
@@ -6,7 +6,8 @@ from disque_trio.statemachine.knobs import KNOBS
 
 
 def knob_values(cluster: ClusterSpec, seed: int) -> tuple[tuple[str, int], ...]:
-    """Each constant has a stream of its own; every order of magnitude is equally likely."""
+    """Return the constants of this seed. Each has a stream of its own; every order of magnitude is
+    equally likely."""
     values = dict(cluster.knobs)
     share = cluster.small.draw(stream(seed, "knobs"))
     for knob in KNOBS if share else ():

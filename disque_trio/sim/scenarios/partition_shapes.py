@@ -12,17 +12,17 @@ Group = tuple[int, ...]
 
 
 def between(ours: Sequence[int], theirs: Sequence[int]) -> tuple[Link, ...]:
-    """Every link from one side to the other, in this direction only."""
+    """Return every link from one side to the other, in this direction only."""
     return tuple((source, target) for source in ours for target in theirs if source != target)
 
 
 def both_ways(links: Sequence[Link]) -> tuple[Link, ...]:
-    """The links and their opposites, in order."""
+    """Return the links and their reverse links, in order."""
     return tuple(sorted({*links, *((target, source) for source, target in links)}))
 
 
 def apart(groups: Sequence[Group]) -> tuple[Link, ...]:
-    """Every link from one group to another."""
+    """Return every link from one group to another."""
     return tuple(
         sorted(
             link
@@ -35,7 +35,7 @@ def apart(groups: Sequence[Group]) -> tuple[Link, ...]:
 
 
 def halves(nodes: int, _victims: int, rng: random.Random) -> tuple[Group, ...]:
-    """Two sides, of which one has at most half of the nodes."""
+    """Two sides; one has at most half of the nodes."""
     order = shuffled(nodes, rng)
     middle = max(1, nodes // 2)
     return _groups(order[:middle], order[middle:])
@@ -56,12 +56,13 @@ def scattered(nodes: int, _victims: int, rng: random.Random) -> tuple[Group, ...
 
 
 def all_alone(nodes: int, _victims: int, _rng: random.Random) -> tuple[Group, ...]:
-    """Each node alone."""
+    """Each node is isolated."""
     return _groups(*([node] for node in range(1, nodes + 1)))
 
 
 def ring(nodes: int, _victims: int, rng: random.Random) -> tuple[Link, ...]:
-    """Every node is linked to a majority, its nearest on a circle, and no two to the same."""
+    """Every node is linked to a majority, its nearest neighbours on a circle, and no two nodes to
+    the same majority."""
     order = shuffled(nodes, rng)
     reach = max(1, (nodes // 2 + 1) // 2)
     return both_ways(
@@ -82,7 +83,7 @@ def bridge(nodes: int, _victims: int, rng: random.Random) -> tuple[Link, ...]:
 
 
 def one_way(nodes: int, victims: int, rng: random.Random) -> tuple[Link, ...]:
-    """The victims receive nothing from the others, or the others nothing from them."""
+    """The victims receive nothing from the other nodes, or the others nothing from them."""
     order = shuffled(nodes, rng)
     ours, theirs = order[:victims], order[victims:]
     return between(ours, theirs) if rng.random() < 0.5 else between(theirs, ours)
@@ -97,7 +98,7 @@ def pair(nodes: int, _victims: int, rng: random.Random) -> tuple[Link, ...]:
 
 
 def shuffled(nodes: int, rng: random.Random) -> list[int]:
-    """The nodes in any order."""
+    """Return the nodes in a random order."""
     order = list(range(1, nodes + 1))
     rng.shuffle(order)
     return order
@@ -113,7 +114,7 @@ GROUPS: Final[dict[str, Callable[[int, int, random.Random], tuple[Group, ...]]]]
     "random": scattered,
     "all": all_alone,
 }
-"""Shapes that are groups of nodes, without links between groups."""
+"""Shapes of groups of nodes, without links between groups."""
 
 LINKS: Final[dict[str, Callable[[int, int, random.Random], tuple[Link, ...]]]] = {
     "one-way": one_way,

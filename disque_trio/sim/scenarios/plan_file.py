@@ -1,4 +1,4 @@
-"""Plans as JSON files: one item to a line, without defaults, and read strictly.
+"""Plans as JSON files: one item per line, without defaults, and read strictly.
 
 Every plan that `simulate` can run can be written and run again elsewhere.
 """
@@ -18,24 +18,24 @@ VERSION: Final = 1
 _VERSION_KEY: Final = "plan"
 _NOTE_KEY: Final = "note"
 _RENAMED: Final = {"deeds": "actions"}
-"""Keys of plans of earlier releases, and what they are called now."""
+"""Keys in plans of earlier releases, and their present names."""
 _NAMES: Final = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 _LEAST: Final = {knob.name: knob.least for knob in KNOBS}
 
 
 class PlanError(Exception):
-    """A file that is no plan: where, and why."""
+    """The file is no plan; the text has the place and the reason."""
 
 
 def dump(plan: Plan, note: str = "") -> str:
-    """The plan as JSON. `note` is for people."""
+    """Return the plan as JSON. `note` is for people."""
     document = {_VERSION_KEY: VERSION, **({_NOTE_KEY: note} if note else {}), **plain(plan)}
     parts = [f"{json.dumps(name)}: {_spread(value)}" for name, value in document.items()]
     return "{\n  " + ",\n  ".join(parts) + "\n}\n"
 
 
 def plain(record: Any) -> dict[str, Any]:
-    """A record as JSON values, without defaults."""
+    """Return a record as JSON values, without defaults."""
     facts: dict[str, Any] = {}
     for field in attrs.fields(type(record)):
         value = getattr(record, field.name)
@@ -51,14 +51,14 @@ def _plain(value: Any) -> Any:
 
 
 def _spread(value: Any) -> str:
-    """Lists with an item on each line, so that plans can be compared and edited by hand."""
+    """Return lists with one item per line, so that plans can be compared and edited by hand."""
     if not isinstance(value, list) or not any(isinstance(each, dict) for each in value):
         return json.dumps(value)
     return "[\n    " + ",\n    ".join(json.dumps(each) for each in value) + "\n  ]"
 
 
 def parse(text: str, name: str = "plan") -> Plan:
-    """The plan in a text. Raises `PlanError`, with `name` in front."""
+    """Return the plan in a text. Raise `PlanError`, with `name` in front."""
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -74,7 +74,7 @@ def parse(text: str, name: str = "plan") -> Plan:
 
 
 def load(path: str | Path) -> Plan:
-    """The plan in a file. Raises `PlanError`, and OSError where there is no file."""
+    """Return the plan in a file. Raise `PlanError`, or OSError if there is no file."""
     try:
         text = Path(path).read_text("utf-8")
     except UnicodeDecodeError:
@@ -131,7 +131,7 @@ def _tuple(parts: tuple[Any, ...], value: Any, place: str) -> tuple[Any, ...]:
 
 
 def _check(plan: Plan, name: str) -> None:
-    """Check what concerns several values, and would only show during a run."""
+    """Check dependences between several values, which would otherwise show only during a run."""
     if plan.nodes < 1:
         raise PlanError(f"{name}.nodes: {plan.nodes} is no number of nodes")
     for constant, number in plan.knobs:

@@ -1,4 +1,4 @@
-"""Ranges and choices of a scenario, which are drawn for every seed."""
+"""Ranges and choices of a scenario, drawn for every seed."""
 
 import math
 import random
@@ -8,15 +8,17 @@ import attrs
 
 @attrs.frozen
 class Range:
-    """From `low` to `high`, both included. A range of one value takes nothing from the stream."""
+    """A range from `low` to `high`, both included. A range of one value draws nothing from the
+    stream."""
 
     low: float
     high: float
     is_log: bool = False
-    """Every order of magnitude is equally likely, instead of every value."""
+    """Is every order of magnitude equally likely, as opposed to every value?"""
 
     def draw(self, rng: random.Random) -> float:
-        """A number; rounded, since the last bits of a power differ between C libraries."""
+        """Return a number; it is rounded, because the last bits of a power differ between C
+        libraries."""
         if self.low == self.high:
             return self.low
         if self.is_log:
@@ -24,7 +26,7 @@ class Range:
         return round(self.low + (self.high - self.low) * rng.random(), 6)
 
     def draw_int(self, rng: random.Random) -> int:
-        """A whole number."""
+        """Return a whole number."""
         if self.low == self.high:
             return int(self.low)
         if self.is_log:
@@ -33,7 +35,7 @@ class Range:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Least and most, for draws during the run."""
+        """The smallest and the largest value, for draws during the run."""
         return int(self.low), int(self.high)
 
 
@@ -44,12 +46,12 @@ class Choice:
     options: tuple[Range | None, ...]
 
     def draw_int(self, rng: random.Random) -> int | None:
-        """A whole number, or None for the default."""
+        """Return a whole number, or None for the default."""
         option = self.options[0] if len(self.options) == 1 else rng.choice(self.options)
         return None if option is None else option.draw_int(rng)
 
     def draw(self, rng: random.Random) -> float | None:
-        """A number, or None for the default."""
+        """Return a number, or None for the default."""
         option = self.options[0] if len(self.options) == 1 else rng.choice(self.options)
         return None if option is None else option.draw(rng)
 
@@ -58,5 +60,5 @@ DEFAULT = Choice((None,))
 
 
 def fixed(value: float) -> Range:
-    """A range of one value."""
+    """Return a range of one value."""
     return Range(value, value)

@@ -49,7 +49,7 @@ VERSION: Final = 1
 
 @attrs.frozen(kw_only=True)
 class Seeds:
-    """How many seeds are worth running."""
+    """The numbers of seeds of sweeps."""
 
     ci: int = key(count(1), "seeds of a quick sweep: 0 up to here", default=100)
     nightly: int = key(count(1), "seeds of a thorough sweep", default=10_000)
@@ -100,7 +100,7 @@ class ClusterSpec:
 
 @attrs.frozen(kw_only=True)
 class LatencySpec:
-    """How long a message travels."""
+    """The latency of messages."""
 
     fast: Range = key(DURATION, "latency of most messages; drawn for each", default="500us..2ms")
     slow: Range = key(DURATION, "latency of slow messages; drawn for each", default="100ms..2s")
@@ -119,7 +119,7 @@ LATENCY: Final = Kind("a duration or range, or a table", _read_latency, LatencyS
 
 @attrs.frozen(kw_only=True)
 class LinkSpec:
-    """The links between nodes. Chances count only where the model is hostile."""
+    """The links between nodes. Probabilities apply only to the hostile model."""
 
     model: tuple[str, ...] = key(
         words_of(one_of("stream", "hostile")),
@@ -166,12 +166,12 @@ def _option(option: Option) -> Any:
 
 
 DRAWN: Final = [each for each in CARRIED if each.is_number and each.name != "keep"]
-"""The options that have a key each, of which every job has a value or none."""
+"""The options with a key each; every job has a value of each, or none."""
 
 
 @attrs.frozen(kw_only=True, field_transformer=_with_options)
 class JobSpec:
-    """What producers add; drawn for each job. Also the keys of `DRAWN`."""
+    """The jobs of producers; drawn for each job. The keys of `DRAWN` are added."""
 
     queue: tuple[str, ...] = key(QUEUES, "the queue, or several to choose from", default="q")
     body: Range = key(SIZE, "size of the body", default=16)
@@ -262,7 +262,7 @@ class ObserverSpec:
 
 @attrs.frozen(kw_only=True)
 class AdministratorSpec:
-    """Clients that order nodes about. The checker judges what comes of it (S23)."""
+    """Clients that send administrative commands. The checker judges the effects (S23)."""
 
     count: Range = key(whole(1), "how many", default=1)
     every: Range = key(
@@ -278,7 +278,7 @@ class AdministratorSpec:
 
 @attrs.frozen(kw_only=True)
 class LimitSpec:
-    """QUEUE LIMIT of queues, ordered at a random node. Each queue has limits of its own; one for
+    """QUEUE LIMIT of queues, sent to a random node. Each queue has its own limits; a queue for
     which no limit is drawn has none. The checker judges them (S38, L15)."""
 
     queues: tuple[str, ...] = key(QUEUES, "the queues")
@@ -301,7 +301,8 @@ class LimitSpec:
 
 @attrs.frozen(kw_only=True)
 class SwarmSpec:
-    """What a seed may leave out. A feature that is always on can mask the faults of others."""
+    """The features that a seed may leave out. A feature that is always on can mask the faults of
+    others."""
 
     families: tuple[str, ...] | None = key(
         words_of(LABEL),
@@ -324,7 +325,7 @@ class SwarmSpec:
 
 @attrs.frozen(kw_only=True)
 class EndSpec:
-    """How a run ends."""
+    """The end of a run."""
 
     chaos: Range = key(POSITIVE_DURATION, "when faults and adds end", default="60s")
     heal: tuple[str, ...] = key(
@@ -347,7 +348,7 @@ class EndSpec:
 
 @attrs.frozen(kw_only=True)
 class ExpectSpec:
-    """What every run must show."""
+    """The expected results of every run."""
 
     lost: int = key(count(0), "how many jobs may be lost", default=0)
     must_lose: bool = key(FLAG, "a negative control: a run that loses no job fails", default=False)
@@ -365,7 +366,7 @@ class ExpectSpec:
 
 @attrs.frozen(kw_only=True)
 class RunSpec:
-    """How a run is recorded."""
+    """The record of a run."""
 
     codec_every: int = key(
         count(1), "one in this many messages goes through the byte codec", default=64
@@ -383,7 +384,7 @@ def _read_version(value: Any, _spot: Spot) -> int:
 
 @attrs.frozen(kw_only=True)
 class Scenario:
-    """One file."""
+    """One scenario file."""
 
     schema: int = key(Kind(f"{VERSION}, the version of this format", _read_version), "the version")
     name: str = key(LABEL, "the name; the same as that of the file")
@@ -431,7 +432,7 @@ class Scenario:
 
 
 def families(scenario: Scenario) -> list[str]:
-    """Every family that `swarm.families` may name."""
+    """Return every family that `swarm.families` may name."""
     named = [each.swarm_family for each in scenario.faults]
     named += [each.family for each in scenario.producers if each.family is not None]
     named += [each.family for each in scenario.consumers if each.family is not None]

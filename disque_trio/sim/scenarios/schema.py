@@ -23,7 +23,7 @@ FORMER: Final = "former"
 
 
 class WrongValueError(Exception):
-    """There is a problem here or below, which has been recorded."""
+    """There is a problem at this place or below; it has been recorded."""
 
 
 @attrs.frozen
@@ -36,13 +36,13 @@ class Problem:
 
 @attrs.frozen
 class Spot:
-    """A place in the document, where problems can be recorded."""
+    """A place in the document at which problems can be recorded."""
 
     path: Path
     problems: list[Problem]
 
     def inside(self, key: str | int) -> "Spot":
-        """The place of a key or item of this one."""
+        """Return the place of a key or item within this one."""
         return Spot((*self.path, key), self.problems)
 
     def wrong(self, text: str) -> None:
@@ -51,22 +51,23 @@ class Spot:
 
     @property
     def name(self) -> str:
-        """The last key, for messages; items of an array go by the array's name."""
+        """The last key, for messages; items of an array have the array's name."""
         return next((key for key in reversed(self.path) if isinstance(key, str)), "the file")
 
 
 @attrs.frozen
 class Kind(Generic[_Value]):
-    """A kind of value: `description` says what is allowed, `read` takes it or raises ValueError."""
+    """A kind of value: `description` describes valid values, `read` returns the value or raises
+    ValueError."""
 
     description: str
     read: Callable[[Any, Spot], _Value]
     record: type | None = None
-    """The record behind a table, for the key reference."""
+    """The record of a table, for the key reference."""
     is_array: bool = False
 
     def take(self, value: Any, spot: Spot) -> _Value:
-        """The value as read; a problem is recorded and raised."""
+        """Return the value as read. A problem is recorded, and raises `WrongValueError`."""
         try:
             return self.read(value, spot)
         except ValueError as error:
@@ -76,7 +77,7 @@ class Kind(Generic[_Value]):
 
 
 def shown(value: Any) -> str:
-    """A value as in a TOML file, shortened."""
+    """Return a value as in a TOML file, shortened."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
@@ -94,9 +95,9 @@ _REQUIRED: Final = object()
 def key(
     kind: Kind[_Value], about: str, *, default: Any = _REQUIRED, name: str = "", former: str = ""
 ) -> Any:
-    """A field of a record: the key `name` (or the field's own name) of its table.
+    """Define a field of a record: the key `name` (or the field's own name) of its table.
 
-    `default` is spelled as in a file; None is no value at all. Files of earlier releases may have
+    `default` is written as in a file; None is no value at all. Files of earlier releases may have
     the key under its `former` name.
     """
     metadata = {KIND: kind, ABOUT: about, NAME: name, DEFAULT: default, FORMER: former}
@@ -119,19 +120,19 @@ class Key:
 
     @property
     def is_required(self) -> bool:
-        """Must it be there?"""
+        """Is the key required?"""
         return self.default is _REQUIRED
 
     @property
     def shown_default(self) -> str:
-        """The default, as in a file; empty for none."""
+        """The default as in a file; empty if there is none."""
         if self.is_required:
             return "required"
         return "" if self.default in (None, "", [], {}) else shown(self.default)
 
 
 def keys(record: type) -> list[Key]:
-    """The keys of a record's table, in order."""
+    """Return the keys of a record's table, in order."""
     return [
         Key(
             name=field.metadata[NAME] or field.name,
@@ -146,7 +147,7 @@ def keys(record: type) -> list[Key]:
 
 
 def read_record(record: type[_Record], value: Any, spot: Spot) -> _Record:
-    """The record of a table. Raises `WrongValueError` once all problems are recorded."""
+    """Return the record of a table. Raise `WrongValueError` after all problems are recorded."""
     if not isinstance(value, Mapping):
         spot.wrong(f"{spot.name} = {shown(value)} is not a table")
         raise WrongValueError
@@ -154,7 +155,7 @@ def read_record(record: type[_Record], value: Any, spot: Spot) -> _Record:
     former = {each.former: each.name for each in known.values() if each.former}
     is_well = True
     for name in value:
-        if former.get(name) in value:  # one of them is from a base
+        if former.get(name) in value:  # one of the two is from a base
             spot.inside(name).wrong(f"'{name}' is called '{former[name]}' now")
             is_well = False
         elif name not in known and name not in former:
@@ -177,7 +178,7 @@ def read_record(record: type[_Record], value: Any, spot: Spot) -> _Record:
 
 
 def advice(word: str, known: Sequence[str]) -> str:
-    """The known word that is probably meant, for the end of a message."""
+    """Return a suggestion of the intended word, for the end of a message."""
     near = difflib.get_close_matches(word, known, n=1)
     if near:
         return f", did you mean '{near[0]}'?"
@@ -185,7 +186,7 @@ def advice(word: str, known: Sequence[str]) -> str:
 
 
 def table(record: type[_Record], check: Callable[[_Record, Spot], None] | None = None) -> Kind[Any]:
-    """The kind of a table. `check` records problems that concern several keys."""
+    """Return the kind of a table. `check` records problems of several keys together."""
 
     def read(value: Any, spot: Spot) -> _Record:
         result = read_record(record, value, spot)
@@ -200,7 +201,7 @@ def table(record: type[_Record], check: Callable[[_Record, Spot], None] | None =
 
 
 def array_of(kind: Kind[_Value], *, least: int = 0) -> Kind[tuple[_Value, ...]]:
-    """The kind of an array whose items are all of one kind."""
+    """Return the kind of an array with items of one kind."""
 
     def read(value: Any, spot: Spot) -> tuple[_Value, ...]:
         if not isinstance(value, list) or len(value) < least:

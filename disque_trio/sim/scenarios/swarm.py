@@ -1,8 +1,8 @@
-"""Swarm testing: each seed leaves a random part of a scenario's features and faults out.
+"""Swarm testing: each seed leaves out a random part of a scenario's features and faults.
 
-A feature that is always on masks others: a cluster that is always partitioned never shows what slow
-consumers do alone. The draws have a stream of their own, so that a new family does not change the
-draws within the others.
+A feature that is always on masks others: a cluster that is always partitioned never shows the
+effect of slow consumers alone. The draws have their own stream, so that a new family does not
+change the draws within the others.
 """
 
 import random
@@ -24,11 +24,11 @@ _OF_LINK: Final = {
 _OF_CLOCK: Final = {"drift": "drift_ppm", "wall-offset": "wall_offset"}
 _OPTIONS: Final = ("replicate", "delay", "retry", "ttl", "maxlen")
 _EXTENSIONS: Final = ("priority", "backoff")
-"""Likewise, drawn only where a scenario has them."""
+"""Options that are left out in the same way, but drawn only if a scenario has them."""
 
 
 def thinned(scenario: Scenario, rng: random.Random) -> Scenario:
-    """The scenario without what this seed leaves out."""
+    """Return the scenario without the features that this seed leaves out."""
     swarm = scenario.swarm
     p = swarm.p.draw(rng)
     out = [family for family in swarm.families or () if rng.random() >= p]
@@ -70,7 +70,7 @@ def _quieter(link: LinkSpec, out: Sequence[str]) -> LinkSpec:
 
 
 def _plainer(job: JobSpec, options: Sequence[str], p: float, rng: random.Random) -> JobSpec:
-    """Without some of these options of ADDJOB, and of the extensions."""
+    """Return the job without some of these options of ADDJOB, and of the extensions."""
     left_out: dict[str, Any] = {name: DEFAULT for name in options if rng.random() >= p}
     for name in _EXTENSIONS:
         if getattr(job, name) != DEFAULT and rng.random() >= p:
@@ -85,6 +85,6 @@ def _plainer(job: JobSpec, options: Sequence[str], p: float, rng: random.Random)
 def _fewer(
     ack: tuple[tuple[str, Range], ...], p: float, rng: random.Random
 ) -> tuple[tuple[str, Range], ...]:
-    """Without some of the ways to end a job; ACKJOB stays."""
+    """Return the ways to end a job without some of them; ACKJOB stays."""
     kept = [(way, weight) for way, weight in ack if way == "ackjob" or rng.random() < p]
     return tuple(kept) or ack

@@ -1,6 +1,6 @@
-"""Finds the line of each key of a TOML text, which `tomllib` does not give.
+"""Finds the line of each key of a TOML text, which `tomllib` does not return.
 
-`tomllib` has accepted the text already, so this parser does not validate it.
+`tomllib` has already accepted the text, so this parser does not validate it.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 Path = tuple[str | int, ...]
-"""Keys, and indices of arrays, from the top of the document."""
+"""Keys, and indexes of arrays, from the top of the document."""
 
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _SPACE: Final = re.compile(r"[ \t]*")
@@ -27,28 +27,28 @@ _ESCAPED: Final = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 
 
 def lines(text: str) -> dict[Path, int]:
-    """The line of each key, table header and array item, from 1."""
+    """Return the line of each key, table header and array item, from 1."""
     finder = _Finder(text)
     finder.document()
     return finder.found
 
 
 def line_of(found: dict[Path, int], path: Path) -> int:
-    """The line of `path`, or of the innermost enclosing key that is in the text."""
+    """Return the line of `path`, or of the innermost enclosing key in the text."""
     while path and path not in found:
         path = path[:-1]
     return found.get(path, 1)
 
 
 class _Finder:
-    """Walks over the text once. `at` is the position."""
+    """Reads the text once. `at` is the position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
         self.found: dict[Path, int] = {}
         self._tables: dict[Path, int] = {}
-        """How many tables each array of tables has so far."""
+        """By array of tables: the number of its tables so far."""
         self._ends = [match.start() for match in re.finditer("\n", text)]
 
     def document(self) -> None:
@@ -86,7 +86,7 @@ class _Finder:
         self._value(path)
 
     def _key(self) -> Iterator[str]:
-        """The parts of a dotted key; afterwards `at` is behind it and its spaces."""
+        """Yield the parts of a dotted key; afterwards `at` is behind it and its spaces."""
         while True:
             self._skip(_SPACE)
             yield self._key_part()

@@ -1,7 +1,7 @@
 """The kinds of values in scenario files: durations, ranges, choices, names.
 
-A duration is a number with a unit, ``50ms``; a range is two, ``5ms..50ms``, drawn uniformly,
-or, with `` log`` behind it, with every order of magnitude equally likely. Durations come out as
+A duration is a number with a unit, ``50ms``. A range is two, ``5ms..50ms``, drawn uniformly, or,
+followed by `` log``, with every order of magnitude equally likely. Durations are read as
 microseconds, `MILLIS` and `SECONDS` in the units of their names.
 """
 
@@ -62,7 +62,7 @@ FLAG: Final = Kind("true or false", _read_flag)
 
 
 def count(least: int, most: int | None = None) -> Kind[int]:
-    """A whole number that is fixed."""
+    """A whole number that is not drawn."""
 
     def read(value: Any, _spot: Spot) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -75,7 +75,7 @@ def count(least: int, most: int | None = None) -> Kind[int]:
 
 
 def one_of(*words: str, description: str = "") -> Kind[str]:
-    """One of some words; `description` where they are too many to list."""
+    """One of some words; `description` if they are too many to list."""
 
     def read(value: Any, spot: Spot) -> str:
         if not isinstance(value, str):
@@ -113,7 +113,7 @@ def _range_from(text: str, units: dict[str, float]) -> Range:
     if match is None:
         raise ValueError
     low, low_unit, high, high_unit, log = match.groups()
-    # "5..50ms" borrows the unit, as people write it.
+    # In "5..50ms" the first number has the unit of the second one.
     found = Range(
         _quantity(low, low_unit or high_unit, units),
         _quantity(high, high_unit, units),
@@ -134,7 +134,7 @@ def ranges(
     *,
     step: int = 0,
 ) -> Kind[Range]:
-    """A number or a range of them, in units, within limits; with `step`, counted in such steps."""
+    """A number or a range of numbers, in units, within limits; with `step`, in multiples of it."""
 
     def read(value: Any, _spot: Spot) -> Range:
         if isinstance(value, bool):
@@ -186,7 +186,7 @@ SIZE: Final = ranges("a size, such as `200`, `64kB` or `1..2 MB`", dict(SIZE_UNI
 
 
 def whole(least: int, most: int | None = None) -> Kind[Range]:
-    """A whole number or a range of them."""
+    """A whole number or a range of whole numbers."""
     what = f"a whole number or range{_limits(least, most)}, such as `3` or `1..5`"
     return ranges(what, {"": 1}, least, most, step=1)
 
@@ -202,7 +202,7 @@ _AMOUNTS: Final[dict[str, tuple[dict[str, Any], int]]] = {
     "share": (SHARE_UNITS, 0),
     "time": (TIME_UNITS, 1_000),
 }
-"""By sort of amount: its units, and the step in which it is counted. `ppm` ends in minutes too."""
+"""By sort of amount: its units, and the smallest step. `ppm` also ends in the unit of minutes."""
 
 
 def _read_amount(value: Any, _spot: Spot) -> tuple[str, Range]:
@@ -218,11 +218,12 @@ def _read_amount(value: Any, _spot: Spot) -> tuple[str, Range]:
 
 
 AMOUNT: Final = Kind("a duration, `200ppm` or `5%`, or a range of them", _read_amount)
-"""With which sort of unit it came."""
+"""The sort of unit, and the range."""
 
 
 def choice(kind: Kind[Range]) -> Kind[Choice]:
-    """A value, a range, or an array of them of which one is drawn; `default` leaves it out."""
+    """A value, a range, or an array of them of which one is drawn; `default` leaves the option
+    out."""
 
     def option(value: Any, spot: Spot) -> Range | None:
         return None if value == "default" else kind.take(value, spot)
@@ -281,7 +282,7 @@ def words_of(kind: Kind[_Value]) -> Kind[tuple[_Value, ...]]:
 
 
 def weights(words: Sequence[str]) -> Kind[tuple[tuple[str, Range], ...]]:
-    """A table of relative weights, by these keys."""
+    """A table of relative weights, with these keys."""
     weight = ranges("a weight of 0 or more, or a range", {"": 1}, 0)
 
     def read(value: Any, spot: Spot) -> tuple[tuple[str, Range], ...]:

@@ -1,8 +1,8 @@
-"""The versions of nodes in a plan: the original, earlier formats of ours, and this one.
+"""The versions of nodes in a plan: the original, earlier formats, and the current one.
 
-A node of an earlier version is played by ours with the capabilities of that version: it announces
-no others, and makes no use of those of others, so all nodes treat each other as in a cluster that
-is upgraded node by node. With those of the original it takes no jobs with extensions either.
+The current version plays an earlier one with the capabilities of that version: the node announces
+no others, and does not use those of other nodes, so all nodes treat each other as in a rolling
+upgrade. With the capabilities of the original it also accepts no jobs with extensions.
 """
 
 import random
@@ -17,13 +17,13 @@ ORIGINAL: Final = "original"
 VERSIONS: Final = {ORIGINAL: 0, "0": 255, "1": 511, "2": 2047, "3": 4095, "4": NEWEST}
 """Capabilities by the number of the first format that has them (docs/versions.md)."""
 _LIVES: Final = 3
-"""So many may be of different versions."""
+"""The most lives with versions of their own."""
 
 
 def draw(share: Range, seed: int, nodes: int, *, has_journal: bool) -> tuple[tuple[str, ...], ...]:
-    """The versions of each node's lives in this seed; empty in one without earlier ones.
+    """Return the versions of each node's lives in this seed; empty if the seed has no earlier ones.
 
-    The original reads no journal of ours, so it has none.
+    The original cannot read this journal format, so a seed with journals does not use it.
     """
     rng = stream(seed, "versions")
     if rng.random() >= share.draw(rng):

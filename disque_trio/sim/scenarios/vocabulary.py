@@ -1,4 +1,4 @@
-"""The vocabulary of plans and scenarios: the words that are allowed, and their meanings."""
+"""The vocabulary of plans and scenarios: the valid words, and their meanings."""
 
 from typing import Final
 
@@ -32,14 +32,14 @@ WAYS: Final = {
     "bury": "NACK with DEAD",
     "stall": "the process of the worker stops for `stall`, then ACKJOB",
 }
-"""How a consumer can end a job after its work (`plan.Consumer`)."""
+"""The ways in which a consumer can end a job after its work (`plan.Consumer`)."""
 DELAYING: Final = ("nack-delay", "release-delay")
-"""Those that let the job wait."""
+"""The ways that delay the job."""
 ENGINE_WAYS: Final = (
     "ackjob", "nack", "nack-delay", "none", "die", "release", "release-delay", "bury", "stall",
 )  # fmt: skip
-"""Those of the engine of the worker library. `die` kills its process, `none` is a handler that does
-not end by itself."""
+"""The ways of an engine of the worker library. `die` kills its process; `none` is a handler that
+does not end by itself."""
 
 ORDERS: Final = {
     "purge": "PURGE, at times with BCAST",
@@ -50,13 +50,13 @@ ORDERS: Final = {
     "enqueue": "ENQUEUE QUEUE, at times with COUNT",
     "purge-dead": "PURGE of the dead jobs of a queue, at times with BCAST",
 }
-"""What an administrator orders (`plan.Administrator`)."""
+"""The commands of an administrator (`plan.Administrator`)."""
 
 DUPLICATE_CAUSES: Final = (
     "D0", "D1", "D2", "D3a", "D3b", "D3c", "D4", "D5", "D6", "D7", "D8", "D9", "D10", "D11", "D12",
     "D13",
 )  # fmt: skip
-"""From docs/guarantees.md; DX, the unexplained, can never be expected."""
+"""The causes in docs/guarantees.md; DX, the unexplained one, can never be expected."""
 
 LINK_FAMILIES: Final = ("loss", "duplication", "reordering", "slow-tail", "bandwidth")
 CLOCK_FAMILIES: Final = ("drift", "wall-offset")
@@ -73,7 +73,7 @@ EVENTS: Final = (
     *(f"send.{message}" for message in MESSAGES),
     *(f"recv.{message}" for message in MESSAGES),
 )  # fmt: skip
-"""The events upon which a fault may happen."""
+"""The events that may trigger a fault."""
 
 SHAPES: Final = {
     "halves": "two sides; the smaller has half of the nodes, rounded down",
@@ -85,4 +85,4 @@ SHAPES: Final = {
     "bridge": "two halves that share one node",
     "pair": "one link, in one direction",
 }
-"""The links that a fault affects."""
+"""The shapes that select the links of a fault."""

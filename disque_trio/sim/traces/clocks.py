@@ -1,8 +1,8 @@
-"""Sets the clocks of live nodes right, so that their rows can be merged.
+"""Corrects the clocks of live nodes, so that their rows can be merged.
 
-How far each clock is ahead was measured, within an error: half of what a question took. Messages
-say more: none arrives before it was sent. All of this bounds the differences between clocks, so the
-closest bounds are shortest paths (difference constraints; Floyd and Warshall).
+The offset of each clock was measured with an error of half a round trip. Messages add constraints:
+none arrives before it was sent. All of these bound the differences between clocks, and the closest
+bounds are shortest paths (difference constraints; Floyd and Warshall).
 """
 
 from collections import defaultdict
@@ -14,25 +14,26 @@ import attrs
 from disque_trio.tracing.rows import Row
 
 _BY_NONE: Final = ""
-"""Stands for the clock with which the others were measured."""
+"""Stands for the clock that measured the others."""
 _ENDLESS: Final = 1 << 62
 Bounds = dict[tuple[str, str], int]
-"""For two nodes, by how much the clock of the second may be ahead of the first at most."""
+"""For two nodes: how far the clock of the second may be ahead of the first at most."""
 
 
 @attrs.frozen
 class Clock:
-    """How far the clock of a node is ahead, give or take `error`. Microseconds."""
+    """How far the clock of a node is ahead, plus or minus `error`. Microseconds."""
 
     ahead: int
     error: int
 
 
 def narrowed(rows: Mapping[str, Sequence[Row]], measured: Mapping[str, Clock]) -> dict[str, Clock]:
-    """The clocks, so that no message of these rows arrives before it was sent. `rows` and
+    """Return clocks with which no message of these rows arrives before it was sent. `rows` and
     `measured` are by node, named as in the rows.
 
-    If both cannot be true, as after a clock was set meanwhile, what was measured stays.
+    If the two contradict each other, for example because a clock was set meanwhile, the measured
+    clocks are returned.
     """
     nodes = sorted(measured)
     bounds = _measured(measured)
@@ -44,7 +45,7 @@ def narrowed(rows: Mapping[str, Sequence[Row]], measured: Mapping[str, Clock]) -
 
 
 def shifted(rows: Sequence[Row], clock: Clock) -> list[Row]:
-    """The rows of one node by the right clock, in the same order."""
+    """Return the rows of one node with corrected times, in the same order."""
     found = []
     time = -_ENDLESS
     for row in rows:
@@ -62,7 +63,7 @@ def _measured(measured: Mapping[str, Clock]) -> Bounds:
 
 
 def _of_messages(rows: Mapping[str, Sequence[Row]], measured: Mapping[str, Clock]) -> Bounds:
-    """No message arrives before it was sent."""
+    """Return the bounds from messages: none arrives before it was sent."""
     sent, received = _times(rows, "send"), _times(rows, "recv")
     bounds: Bounds = {}
     for message, times in sent.items():
@@ -70,15 +71,15 @@ def _of_messages(rows: Mapping[str, Sequence[Row]], measured: Mapping[str, Clock
         if sender in measured and receiver in measured:
             least = _least(measured[sender], measured[receiver])
             for begin, end in _pairs(times, received[message], least):
-                # A microsecond is the least that a message takes.
+                # A message takes at least a microsecond.
                 most = min(bounds.get((sender, receiver), _ENDLESS), end - begin - 1)
                 bounds[sender, receiver] = most
     return bounds
 
 
 def _times(rows: Mapping[str, Sequence[Row]], kind: str) -> dict[tuple[str, ...], list[int]]:
-    """When messages that say the same were sent, or heard: by sender, receiver, and what they say.
-    Nothing else tells them apart: rows of live nodes have no numbers of messages."""
+    """Return the times of equal messages, by sender, receiver and content. Nothing else
+    distinguishes them: rows of live nodes have no numbers of messages."""
     found: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for of_node in rows.values():
         for row in of_node:
@@ -89,24 +90,24 @@ def _times(rows: Mapping[str, Sequence[Row]], kind: str) -> dict[tuple[str, ...]
 
 
 def _least(sender: Clock, receiver: Clock) -> int:
-    """By how much the receiver's clock is ahead at least."""
+    """Return how far the receiver's clock is ahead at least."""
     return receiver.ahead - sender.ahead - receiver.error - sender.error
 
 
 def _pairs(sent: Sequence[int], received: Sequence[int], least: int) -> list[tuple[int, int]]:
-    """When a message was sent, or before that, and when it was heard. Messages that say the same
-    arrive in the order in which they were sent.
+    """Return, for each received message, a time at or before its sending, and the time of its
+    receipt. Equal messages arrive in the order in which they were sent.
 
-    One that was lost makes each later one seem to have taken longer, which is no harm. One that was
-    heard before any such was sent belongs to a row that is missing. If that is so of others, too,
-    nobody knows of which, so none counts.
+    A lost message makes each later one seem to have taken longer, which does no harm. One that was
+    received before any equal one was sent belongs to a missing row. If there are more such
+    messages, they cannot be identified, so none counts.
     """
     received = [time for time in received if time - sent[0] > least]
     return list(zip(sent, received, strict=False)) if len(received) <= len(sent) else []
 
 
 def _closest(nodes: Sequence[str], bounds: Bounds) -> Bounds:
-    """The same bounds, and those that follow from them."""
+    """Return the bounds, and those that follow from them."""
     found = {(a, b): 0 if a == b else bounds.get((a, b), _ENDLESS) for a in nodes for b in nodes}
     for middle in nodes:
         for a in nodes:
@@ -119,7 +120,8 @@ def _closest(nodes: Sequence[str], bounds: Bounds) -> Bounds:
 def _chosen(
     nodes: Sequence[str], closest: Bounds, measured: Mapping[str, Clock]
 ) -> dict[str, Clock]:
-    """What was measured, or what is closest to it and fits the clocks chosen so far."""
+    """Return the measured clocks, each moved as little as possible to fit the clocks chosen so
+    far."""
     ahead = {_BY_NONE: 0}
     clocks = {}
     for node in nodes:

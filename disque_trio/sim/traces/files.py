@@ -1,9 +1,8 @@
-"""Traces as files: the rows of a run, and the plan that made them.
+"""Traces as files: the rows of a run, with its plan.
 
-``.jsonl`` has one JSON object to a line, as a live node writes them; ``.arrow`` and ``.parquet``
-are for queries over many traces, and need pyarrow (the extra `trace`). The first line of a
-simulated run, or the metadata of its table, is the plan, so that the file alone can be judged and
-run again.
+``.jsonl`` has one JSON object per line, as a live node writes them; ``.arrow`` and ``.parquet`` are
+for queries over many traces, and need pyarrow (the extra `trace`). The first line of a simulated
+run, or the metadata of its table, is the plan, so that the file alone can be judged and run again.
 """
 
 import json
@@ -23,7 +22,7 @@ from disque_trio.tracing.rows import Row
 from disque_trio.tracing.sampling import SAMPLE_KIND, sample_of
 
 PLAN_KIND: Final = "plan"
-"""The kind of the first row of a simulated run, which has the plan."""
+"""The kind of the first row of a simulated run, which contains the plan."""
 _PLAN_KEY: Final = b"disque_trio.plan"
 _BATCH: Final = 1 << 16
 _WORDS: Final = ("kind", "node", "queue", "client", "peer", "cause")
@@ -33,7 +32,7 @@ _NUMBERS: Final = ("ref", "mono", "wall")
 
 
 class TraceError(Exception):
-    """A trace that cannot be read or written, and why."""
+    """A trace cannot be read or written; the text says why."""
 
 
 class TraceWriter(Protocol):
@@ -48,16 +47,16 @@ class TraceWriter(Protocol):
 
 @attrs.frozen
 class Trace:
-    """The content of a file: the rows, and the plan if it is of a simulated run."""
+    """The content of a file: the rows, and the plan of a simulated run."""
 
     plan: Plan | None
     rows: Iterator[Row]
     sample: int = 1
-    """The rows are about one job of so many."""
+    """The rows are about one in this many jobs."""
 
 
 def create(path: str, plan: Plan) -> TraceWriter:
-    """A writer for the rows of this plan. Raises `TraceError`."""
+    """Return a writer for the rows of this plan. Raise `TraceError`."""
     try:
         if path.endswith((".arrow", ".parquet")):
             return _TableWriter(path, plan)
@@ -67,7 +66,7 @@ def create(path: str, plan: Plan) -> TraceWriter:
 
 
 def read(path: str) -> Trace:
-    """The trace in a file. Raises `TraceError`, also while its rows are taken."""
+    """Return the trace in a file. Raise `TraceError`, also while its rows are read."""
     try:
         if path.endswith((".arrow", ".parquet")):
             return _read_table(path)
@@ -77,7 +76,7 @@ def read(path: str) -> Trace:
 
 
 class _LineWriter:
-    """JSON lines."""
+    """Writes JSON lines."""
 
     def __init__(self, path: str, plan: Plan) -> None:
         self._file: BufferedWriter = Path(path).open("wb")  # noqa: SIM115, `close` does
@@ -144,7 +143,7 @@ def _sample(path: str, first: Row) -> int:
 
 
 def _arrow(module: str = "pyarrow") -> Any:
-    """pyarrow. Raises `TraceError` that says how to install it."""
+    """Return pyarrow. Raise a `TraceError` with instructions to install it."""
     try:
         return import_module(module)
     except ModuleNotFoundError:
@@ -154,7 +153,7 @@ def _arrow(module: str = "pyarrow") -> Any:
 
 
 def schema(plan: Plan | None = None) -> Any:
-    """The one Arrow schema of trace rows: `Row`, with the run that it belongs to."""
+    """Return the Arrow schema of trace rows: `Row`, with its run."""
     arrow = _arrow()
     word = arrow.dictionary(arrow.int32(), arrow.string())
     fields = [("scenario", word), ("seed", arrow.int64()), ("time", arrow.int64())]
@@ -167,7 +166,7 @@ def schema(plan: Plan | None = None) -> Any:
 
 
 def table(rows: list[Row], plan: Plan) -> Any:
-    """The rows as an Arrow record batch."""
+    """Return the rows as an Arrow table."""
     columns: dict[str, list[Any]] = {
         "scenario": [plan.scenario] * len(rows),
         "seed": [plan.seed] * len(rows),
@@ -180,7 +179,7 @@ def table(rows: list[Row], plan: Plan) -> Any:
 
 
 class _TableWriter:
-    """Arrow's own file format, or Parquet."""
+    """Writes Arrow's own file format, or Parquet."""
 
     def __init__(self, path: str, plan: Plan) -> None:
         self._plan = plan
@@ -190,7 +189,7 @@ class _TableWriter:
         if path.endswith(".parquet"):
             self._writer = _arrow("pyarrow.parquet").ParquetWriter(self._file, shape)
         else:
-            # In this format a dictionary that grows from batch to batch must be allowed to.
+            # This format must explicitly allow dictionaries that grow from batch to batch.
             options = _arrow("pyarrow.ipc").IpcWriteOptions(unify_dictionaries=True)
             self._writer = _arrow("pyarrow.ipc").new_file(self._file, shape, options=options)
 

@@ -1,10 +1,10 @@
 """Merges the traces of live nodes into one history, for checkers and pictures.
 
 Each node writes its own view, with short ids as names and the wall clock as time. The history has
-the names n1, n2 and so on, and a time that begins with the first row. Sent and received messages
-that say the same are paired in order, which is right as long as links lose none; after a loss a
-message may be paired with a later one like it. Rows are sorted by time, so the clocks of several
-machines should agree.
+the names n1, n2 and so on, and a time that starts with the first row. Equal messages, sent and
+received, are paired in order, which is correct while links lose none; after a loss a message may be
+paired with a later equal one. Rows are sorted by time, so the clocks of several machines should
+agree.
 """
 
 from collections import defaultdict, deque
@@ -28,13 +28,13 @@ class History:
 
     rows: list[Row]
     names: dict[str, str]
-    """The name of a node in it, by its short id."""
+    """By short id of a node: its name in the history."""
     epoch: int
     """Its time 0, in microseconds since 1970."""
 
 
 def history(files: Sequence[Iterable[Row]]) -> History:
-    """One history of the rows of each file, a node having written one or more of them."""
+    """Return one history of the rows of all files. A node may have written several of them."""
     traces = [list(rows) for rows in files]
     epoch = min((rows[0].time for rows in traces if rows), default=0)
     names = _names(traces)
@@ -43,9 +43,10 @@ def history(files: Sequence[Iterable[Row]]) -> History:
 
 
 def merged(traces: Sequence[Sequence[Row]], names: dict[str, str]) -> list[Row]:
-    """The same with the times as they are, and these names for nodes."""
-    # Nodes number their clients' requests alike, and clients of two nodes may have one address:
-    # their numbers must differ. Those of one node in several files, as after a rotation, must not.
+    """Return the merged rows with their original times, and these names for nodes."""
+    # Nodes number their clients' requests in the same way, and clients of two nodes may have one
+    # address, so the numbers of two nodes must differ. The numbers of one node in several files, as
+    # after a rotation, must not.
     nodes = [next((names.get(row.node, row.node) for row in trace), "") for trace in traces]
     numbers = {node: number for number, node in enumerate(dict.fromkeys(nodes))}
     rows = [
@@ -61,8 +62,8 @@ def merged(traces: Sequence[Sequence[Row]], names: dict[str, str]) -> list[Row]:
 
 
 def plan_of(rows: Sequence[Row]) -> Plan:
-    """The plan of a live cluster: its nodes and its duration. All causes of duplicates are allowed,
-    but not unexplained ones."""
+    """Return the plan of a live cluster: its nodes and its duration. It allows all causes of
+    duplicates, but not unexplained ones."""
     nodes = dict.fromkeys(row.node for row in rows)
     return Plan(
         scenario=SCENARIO,
@@ -74,7 +75,7 @@ def plan_of(rows: Sequence[Row]) -> Plan:
 
 
 def _names(traces: Sequence[Sequence[Row]]) -> dict[str, str]:
-    """The run's name for each short id. Files that share one are of the same node."""
+    """Return the name in the history by short id. Files that share an id are of the same node."""
     names: dict[str, str] = {}
     count = 0
     for trace in traces:
@@ -88,7 +89,7 @@ def _names(traces: Sequence[Sequence[Row]]) -> dict[str, str]:
 
 
 def translated(row: Row, names: dict[str, str]) -> Row:
-    """The row with the run's names for nodes."""
+    """Return the row with the names in the history."""
     return attrs.evolve(
         row,
         node=names.get(row.node, row.node),
@@ -98,7 +99,7 @@ def translated(row: Row, names: dict[str, str]) -> Row:
 
 
 def _detail(row: Row, names: dict[str, str]) -> str:
-    """Nodes in it are holders, or the node that a FAIL is about."""
+    """Return the detail with translated names: holders, or the subject of a FAIL."""
     if row.kind not in _MESSAGES:
         return row.detail
     if row.cause == "fail":

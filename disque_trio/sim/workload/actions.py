@@ -1,9 +1,9 @@
-"""What agents request of the engine.
+"""Requests of agents to the engine.
 
-The engine asks an agent for its `deadline`, wakes it then, and tells it of replies and of lost
-connections. The agent appends its requests to `actions`; the engine takes them after each call
-and carries them out in order. An agent numbers its connections; each opens with its first request,
-and carries one request at a time or a pipeline of them.
+The engine asks an agent for its `deadline`, wakes it then, and passes it replies and lost
+connections. The agent appends its requests to `actions`; the engine takes them after each call and
+carries them out in order. An agent numbers its connections. Each opens with its first request, and
+carries one request at a time or a pipeline of requests.
 """
 
 from typing import Final, Protocol
@@ -16,7 +16,7 @@ from disque_trio.statemachine.base import Reply
 PATIENCE: Final[Micros] = 5_000_000
 """How much longer than the command's own timeout an agent waits for a reply."""
 RECONNECT: Final[Micros] = 500_000
-"""How long a consumer rests before it connects again."""
+"""How long a consumer waits before it connects again."""
 
 
 @attrs.define
@@ -34,14 +34,14 @@ class Disconnect:
 
     connection: int
     cause: str = "timeout"
-    """For the rows of lost requests; `quit` if the agent ends it without a timeout."""
+    """The cause in the rows of lost requests; `quit` if the agent disconnects without a timeout."""
     has_row: bool = False
-    """It has a row of its own, because jobs may be tied to the connection."""
+    """Does the end of the connection have its own row, because jobs may be tied to it?"""
 
 
 @attrs.define
 class WriteRow:
-    """Write a row about the agent that no reply would cause."""
+    """Write a row about the agent that no reply causes."""
 
     kind: str
     job: str = ""
@@ -60,13 +60,13 @@ class Agent(Protocol):
     actions: list[Action]
 
     def deadline(self) -> Micros:
-        """When it wants to be woken; NEVER if it only waits for replies."""
+        """Return when to wake the agent; NEVER if it only waits for replies."""
 
     def wake(self, now: Micros) -> None:
-        """The deadline has come."""
+        """The deadline has passed."""
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:
-        """The reply to what it asked on this connection."""
+        """The reply to a request on this connection has arrived."""
 
     def lost(self, now: Micros, connection: int) -> None:
         """The node has ended the connection, or is unreachable."""
@@ -75,4 +75,4 @@ class Agent(Protocol):
         """The chaos has ended: ack every job from now on."""
 
     def is_idle(self) -> bool:
-        """Has it no job and no pending add?"""
+        """Does the agent have no job and no pending add?"""

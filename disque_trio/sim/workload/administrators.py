@@ -1,8 +1,8 @@
 """Administrators: clients that purge and redrive queues, unblock connections, cancel jobs and wait
 for their ends.
 
-An administrator orders one node after the other, on a connection of its own for each order, and
-learns by QPEEK which jobs there are.
+An administrator sends commands to one node after another, on a new connection for each command, and
+learns of jobs by QPEEK.
 """
 
 import random
@@ -15,15 +15,15 @@ from disque_trio.sim.workload.visits import NEVER
 from disque_trio.statemachine.base import Reply
 
 LONGEST_WAIT_MS: Final = 4000
-"""Of a WAITJOB."""
+"""The longest TIMEOUT of a WAITJOB."""
 _LOOKS_MS: Final = 400
-"""In place of a shorter wait it says NOHANG."""
+"""WAITJOB uses NOHANG in place of a shorter TIMEOUT."""
 _CONNECTIONS: Final = 40
-"""Connections of a node that it tries to unblock: the first that there were."""
+"""The connections of a node that it tries to unblock: those with the lowest ids."""
 
 
 def administrators(plan: Plan) -> list["Commander"]:
-    """The plan's administrators."""
+    """Return the plan's administrators."""
     return [
         Commander(each, plan.nodes, stream(plan.seed, "administer", each.name))
         for each in plan.administrators
@@ -42,27 +42,27 @@ class Commander:
         self._due = self._next(0)
         self._opened = 0
         self._connection = 0
-        """The one that is open; 0 if there is none."""
+        """The number of the open connection; 0 if there is none."""
         self._node = 0
         self._gives_up: Micros = NEVER
-        """When it does not wait for the reply any more."""
+        """When it stops waiting for the reply."""
         self._then = ""
-        """What it does with one of the jobs that it is about to see."""
+        """The command for one of the jobs in the expected reply of QPEEK."""
 
     def deadline(self) -> Micros:
-        """The next order, or the end of its patience."""
+        """Return the time of the next command, or of the end of its patience."""
         return min(self._due, self._gives_up)
 
     def is_idle(self) -> bool:
-        """Nobody waits for it."""
+        """Return True: the run does not wait for it."""
         return True
 
     def settle(self) -> None:
-        """The chaos is over: no more orders."""
+        """Send no more commands after the chaos."""
         self._due = NEVER
 
     def wake(self, now: Micros) -> None:
-        """Give up on the last order, and give the next."""
+        """Give up on the last command, and send the next one."""
         if self._gives_up <= now:
             self._hang_up()
         if self._due <= now:
@@ -117,7 +117,7 @@ class Commander:
         self._then = ""
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:
-        """The order is carried out, or a job is known."""
+        """The command is carried out, or QPEEK has returned jobs."""
         if connection != self._connection:
             return
         then, self._then = self._then, ""

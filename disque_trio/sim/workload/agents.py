@@ -1,4 +1,4 @@
-"""Producers and consumers: agents that react to replies and to time, without an engine
+"""Producers and consumers: agents that react to replies and to time, independent of an engine
 (`actions`)."""
 
 import heapq
@@ -23,7 +23,7 @@ from disque_trio.sim.workload.visits import NEVER, Visits
 from disque_trio.statemachine.base import Failure, Reply
 
 ENDLESS: Final[Micros] = 60_000_000
-"""How long it waits if the command has no timeout."""
+"""How long an agent waits if the command has no timeout."""
 _ELSEWHERE: Final = {
     "elsewhere": "ackjob",
     "fastack-elsewhere": "fastack",
@@ -33,11 +33,11 @@ _ELSEWHERE: Final = {
 }
 _REPEATED: Final = ("ackjob", "together", "fastack", "result")
 ACK_TRIES: Final = 3
-"""At how many nodes a consumer tries an ack, when connections break."""
+"""The number of nodes at which a consumer tries an ack when connections break."""
 
 
 def agents(plan: Plan) -> list[Agent]:
-    """The plan's agents: producers in order of their first job, then consumers."""
+    """Return the plan's agents: producers in the order of their first jobs, then consumers."""
     by_producer: dict[str, list[Add]] = {}
     for add in sorted(plan.adds, key=lambda add: add.at):
         by_producer.setdefault(add.producer, []).append(add)
@@ -53,7 +53,7 @@ def agents(plan: Plan) -> list[Agent]:
 
 class Producer:
     """Adds jobs at their times without waiting for earlier ones: in a pipeline up to its limit,
-    otherwise on one connection for each pending add. What has got no reply may be sent again."""
+    otherwise with one connection for each pending add. An add without a reply may be repeated."""
 
     def __init__(self, name: str, adds: list[Add], nodes: int) -> None:
         self.name = name
@@ -64,12 +64,12 @@ class Producer:
         self._last_connection = 0
         self._busy: dict[int, Connection] = {}
         self._free: dict[int, list[int]] = {}
-        """Idle connections by node."""
+        """By node: idle connections."""
         self._deaths: list[tuple[Micros, int]] = []
-        """When it drops which connection, as a heap."""
+        """A heap of times and the connections that it then drops."""
 
     def deadline(self) -> Micros:
-        """The next job, or the timeout of a reply."""
+        """Return the time of the next job, or of the timeout of a reply."""
         due = self._adds[self._next].at if self._next < len(self._adds) else NEVER
         if self._deaths:
             due = min(due, self._deaths[0][0])
@@ -77,7 +77,7 @@ class Producer:
         return min([due, *(busy.dues[0][0] for busy in self._busy.values())])
 
     def wake(self, now: Micros) -> None:
-        """Drop connections, give up on overdue replies, then add what is due."""
+        """Drop connections, give up on overdue replies, then send the adds that are due."""
         while self._deaths and self._deaths[0][0] <= now:
             _, number = heapq.heappop(self._deaths)
             if (busy := self._busy.pop(number, None)) is not None:
@@ -114,7 +114,7 @@ class Producer:
         return self._last_connection
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:  # noqa: ARG002
-        """The connection is free, or waits for one reply less, whatever the reply is."""
+        """The connection is free, or awaits one reply less, whatever the reply is."""
         busy = self._busy.get(connection)
         if busy is None:
             return
@@ -124,7 +124,7 @@ class Producer:
             self._free[busy.node].append(connection)
 
     def lost(self, now: Micros, connection: int) -> None:
-        """The job may exist or not."""
+        """A connection is lost: its job may exist or not."""
         if (busy := self._busy.pop(connection, None)) is not None:
             self._repeats.note(now, busy.adds)
         for idle in self._free.values():
@@ -132,10 +132,10 @@ class Producer:
                 idle.remove(connection)
 
     def settle(self) -> None:
-        """Nothing changes for a producer."""
+        """Do nothing: the end of the chaos does not affect a producer."""
 
     def is_idle(self) -> bool:
-        """No job left to add, no reply to come."""
+        """Is there no job left to add, and no reply to come?"""
         return not self._busy and not self._repeats and self._next == len(self._adds)
 
 
@@ -156,7 +156,7 @@ class Worker:
         self._connection = 1
         """The connection to its home node; a new number for each connection."""
         self._other: int = 0
-        """The connection to another node, while it acks there."""
+        """The connection to another node during an ack there; 0 if there is none."""
         self._last_connection = 1
         self._due: Micros = plan.start
         self._jobs: list[bytes] = []
@@ -166,7 +166,7 @@ class Worker:
         self._way = ""
         """The command about its job that has no reply yet; empty otherwise."""
         self._next_way = ""
-        """How it ends the job after the work, if not drawn."""
+        """The way to end the job after the work, if it is not drawn."""
         self._tries = 0
         self._is_settled = False
         self._must_return = False
@@ -177,22 +177,22 @@ class Worker:
         self._getjob = getjob_words(plan)
 
     def deadline(self) -> Micros:
-        """The end of its work, its rest or its timeout."""
+        """Return the end of its work, of its rest, or of its timeout."""
         return self._due
 
     def is_idle(self) -> bool:
-        """Has it no job?"""
+        """Does the worker have no job?"""
         return not self._jobs
 
     def settle(self) -> None:
-        """From now on it acks every job, and stays."""
+        """Acknowledge every job from now on, and stay connected."""
         self._is_settled = True
         self._must_return = self._plan.roams and self._home != self._plan.node
         if self._is_asking:
             self._due = self._patience_ends
 
     def wake(self, now: Micros) -> None:
-        """The job is done, the rest is over, or the reply is overdue."""
+        """The work is done, the rest is over, or the reply is overdue."""
         if now < self._due:
             return
         if self._is_working:
@@ -210,7 +210,7 @@ class Worker:
         return self._is_asking or bool(self._way)
 
     def _go_on(self, now: Micros) -> None:
-        """Work on the next job in hand, or ask for more."""
+        """Work on the next job in hand, or request more."""
         if self._jobs and self._plan.held:
             self._send(now, "begin", self._home)
         elif self._jobs:
@@ -236,7 +236,7 @@ class Worker:
         return self._visits.is_over(now)
 
     def _leave(self, now: Micros) -> None:
-        """Disconnect, whether or not a GETJOB waits, and come back later."""
+        """Disconnect, whether or not a GETJOB waits, and reconnect later."""
         self._is_asking = False
         self._hang_up(self._connection, "quit")
         self._must_return = False
@@ -251,7 +251,7 @@ class Worker:
         self._due = now + low + int(self._rng.random() * (high - low))
 
     def _finish(self, now: Micros) -> None:
-        """End the job that it has worked on."""
+        """End the job whose work is done."""
         way = self._next_way or ("ackjob" if self._is_settled else self._draw())
         self._next_way = ""
         if way == "none":
@@ -272,7 +272,7 @@ class Worker:
         return self._rng.choices(names, weights)[0]
 
     def _elsewhere(self) -> int:
-        """How many nodes further, past the home node."""
+        """Return the offset of a random other node from the home node."""
         return int(self._rng.random() * (self._nodes - 1)) if self._nodes > 1 else 0
 
     def _send(self, now: Micros, way: str, node: int) -> None:
@@ -339,14 +339,14 @@ class Worker:
         del self._jobs[: None if way == "together" else 1]
 
     def lost(self, now: Micros, connection: int) -> None:
-        """A connection broke. Work goes on without one."""
+        """A connection broke. Work continues without one."""
         if self._waits() and connection == (self._other or self._connection):
             self._on_lost(now)
         elif connection == self._connection:
             self._connection = self._new_connection()
 
     def _on_lost(self, now: Micros) -> None:
-        """No reply will come: an ack is repeated at the next node, other commands are not."""
+        """No reply will come: repeat an ack at the next node, but no other command."""
         way, self._way = self._way, ""
         self._is_asking = False
         if not self._other:

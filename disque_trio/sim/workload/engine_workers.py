@@ -1,8 +1,8 @@
-"""Consumers that run the engine of the worker library (`worker.engine`), as a process would.
+"""Consumers that run the engine of the worker library (`worker.engine`), like a process.
 
-The engine is the one of production. Simulated are its process, which may be killed, stopped for a
-while or ended in order, and its handlers: how long each runs and how it ends is drawn. Rows tell
-when a handler begins and ends, and what becomes of the process (`tracing.rows`).
+The engine is the production one. Its process, which may be killed, stalled or stopped in order, and
+its handlers are simulated: the duration and outcome of each run are drawn. Rows report the begin
+and end of each run, and events of the process (`tracing.rows`).
 """
 
 import random
@@ -38,9 +38,9 @@ DRAIN: Final[Micros] = 3 * SECOND
 ABORT: Final[Micros] = 500 * MILLI
 """How long such a worker takes to stop in order."""
 _STUBBORN: Final = 0.2
-"""The share of handlers that run on when they are cancelled."""
+"""The share of handlers that continue when they are cancelled."""
 _GRACE: Final[Micros] = 50 * MILLI
-"""How long the others take to end."""
+"""How long other handlers take to end."""
 _OUTCOMES: Final[dict[str, Outcome]] = {
     "ackjob": Done(),
     "release": Release(),
@@ -60,7 +60,7 @@ class Handler:
 
 @attrs.define
 class _Late:
-    """What came while the process was stopped: a reply, or the end of a connection."""
+    """An event while the process was stalled: a reply, or the end of a connection."""
 
     connection: int
     is_lost: bool
@@ -95,19 +95,19 @@ class EngineWorker:
         self._begins_at: Micros = plan.start
         self._leaves_at: Micros = NEVER
         self._resumes_at: Micros = NEVER
-        """While the process is stopped: until when."""
+        """When a stalled process resumes; NEVER if it is not stalled."""
         self._late: deque[_Late] = deque()
         self._ended: list[int] = []
-        """Connections that have ended, of which the process has yet to hear."""
+        """Connections that have ended, but not yet for the process."""
         self._handlers: dict[bytes, Handler] = {}
         self._opened = 0
-        """Connections of processes before this one."""
+        """The number of connections of earlier processes."""
         self._is_settled = False
 
     # The agent.
 
     def deadline(self) -> Micros:
-        """When it wants to be woken."""
+        """Return when to wake the agent."""
         if self._engine is None:
             return self._begins_at
         if self._resumes_at < NEVER:
@@ -116,7 +116,7 @@ class EngineWorker:
         return min(self._engine.deadline(), ends, self._leaves_at)
 
     def wake(self, now: Micros) -> None:
-        """A process begins, continues, or has something to do."""
+        """A process starts, resumes, or has work."""
         if self._engine is None:
             self._begin(now)
             return
@@ -126,7 +126,7 @@ class EngineWorker:
             self._go_on(now, self._engine)
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:
-        """A reply has come."""
+        """A reply has arrived."""
         self._hear(now, _Late(connection, is_lost=False, reply=reply))
 
     def lost(self, now: Micros, connection: int) -> None:
@@ -134,7 +134,7 @@ class EngineWorker:
         self._hear(now, _Late(connection, is_lost=True))
 
     def settle(self) -> None:
-        """The chaos has ended: every handler does its job from now on, and the worker stays."""
+        """The chaos has ended: every handler succeeds from now on, and the worker stays."""
         self._is_settled = True
         self._leaves_at = NEVER
         for handler in self._handlers.values():
@@ -142,7 +142,7 @@ class EngineWorker:
                 handler.way = "ackjob"
 
     def is_idle(self) -> bool:
-        """Has it no job?"""
+        """Does the worker have no job?"""
         return self._engine is None or not self._engine.state.jobs
 
     # The process.
@@ -170,7 +170,7 @@ class EngineWorker:
             self._carry_out(now, engine)
 
     def _resume(self, now: Micros) -> None:
-        """It was stopped: what has come meanwhile is read now."""
+        """Resume a stalled process, which now reads everything that has arrived."""
         self._resumes_at = NEVER
         self.actions.append(WriteRow("worker.resume"))
         late, self._late = self._late, deque()
@@ -193,7 +193,7 @@ class EngineWorker:
         self._carry_out(now, engine)
 
     def _is_over(self, now: Micros, kind: str) -> None:
-        """The process has ended, and its handlers with it."""
+        """End the process and its handlers."""
         self.actions.append(WriteRow(kind))
         engine, self._engine = self._engine, None
         assert engine is not None
@@ -242,7 +242,7 @@ class EngineWorker:
 
     def _cancel(self, now: Micros, cancel: Cancel) -> None:
         handler = self._handlers.get(cancel.id)
-        if handler is None:  # it ends now
+        if handler is None:  # the handler ends at this moment
             return
         handler.cancelled = cancel.why
         self._write_row("run.cancel", handler.id, handler.queue, cancel.why.name.lower())

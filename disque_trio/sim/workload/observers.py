@@ -1,8 +1,8 @@
-"""Observers: clients that ask nodes what they have, and change nothing (S22).
+"""Observers: clients that query nodes and change nothing (S22).
 
-An observer asks one node after the other, whatever becomes of the query before. It first asks each
-node for its name, by which SHOW lists holders. It asks for the jobs of which replies have told it,
-also at nodes that may not have them, and goes through scans page by page.
+An observer queries one node after another, independent of earlier replies. It first requests each
+node's name, with which SHOW lists holders. It queries jobs from earlier replies, also at nodes that
+may not have them, and reads scans page by page.
 """
 
 import random
@@ -20,28 +20,28 @@ _COMMANDS: Final = ("QLEN", "QPEEK", "QSTAT", "SHOW", "QSCAN", "JSCAN", "JSCAN S
 _WEIGHTS: Final = (3, 3, 1, 4, 1, 2, 1, 1)
 _MOST_PEEKED: Final = 8
 _PAGES: Final = (1, 2, 10)
-"""How many items of a scan it asks for. A page of jobs looks at ten times as many."""
+"""COUNT of a scan. A page of JSCAN reads ten times as many jobs."""
 _STATES: Final = (b"queued", b"acked", b"dead")
 _REMEMBERED: Final = 100
 
 
 @attrs.define(eq=False)
 class _Connection:
-    """To one node."""
+    """A connection to one node."""
 
     number: int
     words: list[bytes] | None = None
-    """What it has been asked."""
+    """The pending query, or None."""
     due: Micros = 0
     """When the observer gives up on the reply."""
     is_known: bool = False
-    """Has the node told its name?"""
+    """Has the node returned its name?"""
     scan: list[bytes] | None = None
-    """The command that asks for the next page."""
+    """The command for the next page, or None."""
 
 
 def observers(plan: Plan) -> list["Watcher"]:
-    """The plan's observers."""
+    """Return the plan's observers."""
     return [
         Watcher(each, plan.nodes, stream(plan.seed, "observe", each.name))
         for each in plan.observers
@@ -59,23 +59,23 @@ class Watcher:
         self._rng = rng
         self._due: Micros = 0
         self._connections: dict[int, _Connection] = {}
-        """By node."""
+        """By node: the connection."""
         self._opened = 0
         self._jobs: deque[bytes] = deque(maxlen=_REMEMBERED)
 
     def deadline(self) -> Micros:
-        """The next query."""
+        """Return the time of the next query."""
         return self._due
 
     def is_idle(self) -> bool:
-        """Nothing changes because of it."""
+        """Return True: it changes nothing."""
         return True
 
     def settle(self) -> None:
-        """It was good from the start."""
+        """Do nothing: an observer adds and takes no jobs."""
 
     def wake(self, now: Micros) -> None:
-        """Ask some node, unless it owes a reply; give up on it in time."""
+        """Query a random node unless it owes a reply; give up on that reply in time."""
         low, high = self._plan.every
         self._due = now + max(1, self._rng.randint(low, high))
         node = self._rng.randint(1, self._nodes)
@@ -115,7 +115,7 @@ class Watcher:
         return self._rng.choice(self._plan.queues).encode()
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:  # noqa: ARG002
-        """Remember the jobs that the reply names, and where a scan goes on."""
+        """Record the jobs in the reply, and the next page of a scan."""
         asked = next(each for each in self._connections.values() if each.number == connection)
         words, asked.words = asked.words or [], None
         match words[0]:
@@ -135,7 +135,7 @@ class Watcher:
             self._jobs += [item.text for item in items if isinstance(item, Status)]
 
     def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
-        """The next query opens another."""
+        """Forget the connection; the next query opens another one."""
         for node, each in list(self._connections.items()):
             if each.number == connection:
                 del self._connections[node]

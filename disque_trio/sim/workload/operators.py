@@ -1,4 +1,4 @@
-"""Clients that send what the caller gives them: the operator, and clients of tests."""
+"""Clients that send the caller's requests: the operator, and clients of tests."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -12,12 +12,12 @@ from disque_trio.statemachine.base import Failure, Reply
 
 Word = str | bytes | int
 Refused = Callable[[Failure], None]
-"""What to do if a node refuses a request."""
+"""Called if a node refuses the request."""
 
 
 @attrs.define(eq=False)
 class Pending:
-    """A request under way. It is done with a reply, or when its connection is lost."""
+    """A pending request. It is done when its reply arrives, or its connection is lost."""
 
     words: tuple[Word, ...]
     refused: Refused | None = None
@@ -35,7 +35,7 @@ class Operator:
         self._pending: dict[int, deque[Pending]] = {}
 
     def ask(self, node: int, words: Iterable[Word], refused: Refused | None = None) -> Pending:
-        """Ask a node; requests to the same node are answered in order."""
+        """Send a request to a node; requests to the same node get their replies in order."""
         pending = Pending(tuple(words), refused)
         self._pending.setdefault(node, deque()).append(pending)
         self.actions.append(SendRequest(node, node, [_bytes(word) for word in pending.words]))
@@ -47,11 +47,11 @@ class Operator:
         self._lose(node)
 
     def deadline(self) -> Micros:
-        """None: it waits for replies without a timeout."""
+        """Return NEVER: it waits for replies without a timeout."""
         return NEVER
 
     def wake(self, now: Micros) -> None:
-        """Never called: it has no deadline."""
+        """Do nothing: it is never called, because there is no deadline."""
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:  # noqa: ARG002
         """Keep the reply."""
@@ -62,7 +62,7 @@ class Operator:
             pending.refused(reply)
 
     def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
-        """Its requests on this connection get no reply."""
+        """Record that the requests on this connection get no reply."""
         self._lose(connection)
 
     def _lose(self, connection: int) -> None:
@@ -70,10 +70,10 @@ class Operator:
             pending.is_done = pending.is_lost = True
 
     def settle(self) -> None:
-        """Nothing changes: the caller decides what it sends."""
+        """Do nothing: the caller decides what is sent."""
 
     def is_idle(self) -> bool:
-        """Does it wait for no reply?"""
+        """Is no reply pending?"""
         return not any(self._pending.values())
 
 

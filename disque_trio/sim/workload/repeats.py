@@ -1,4 +1,5 @@
-"""Connections of producers, and ADDJOBs sent again because a connection has ended silently."""
+"""Connections of producers, and ADDJOBs that are repeated because a connection ended without a
+reply."""
 
 import heapq
 from collections import deque
@@ -11,23 +12,22 @@ from disque_trio.sim.scenarios.plan import Add, Micros
 from disque_trio.sim.workload.visits import NEVER
 
 REST: Final[Micros] = 500_000
-"""How long it waits."""
+"""The wait before a repetition."""
 
 
 @attrs.define(eq=False)
 class Connection:
     """A connection of a producer."""
 
-    """What an agent knows of its connection."""
-
     node: int
     adds: deque[Add] = attrs.Factory(deque)
-    """Those without a reply, in order."""
+    """The adds without a reply, in order."""
     dues: deque[tuple[Micros, Micros]] = attrs.Factory(deque)
     """For each request without a reply, in order: when the agent gives up, and after how long."""
 
     def answered(self, now: Micros) -> None:
-        """The next request gets its full time from now: it may have waited for this one."""
+        """Remove the first request. The next one gets its full time from now: it may have waited
+        for this reply."""
         self.adds.popleft()
         self.dues.popleft()
         if self.dues:
@@ -37,7 +37,7 @@ class Connection:
 
 @attrs.define
 class Repeats:
-    """What is to be sent again, each at the node after the one that has not answered."""
+    """The adds to repeat, each at the node after the one that did not reply."""
 
     nodes: int
     _due: list[tuple[Micros, int, Add]] = attrs.Factory(list)
@@ -48,7 +48,7 @@ class Repeats:
         return bool(self._due)
 
     def note(self, now: Micros, adds: Iterable[Add]) -> None:
-        """These have got no reply."""
+        """Record adds that got no reply."""
         for add in adds:
             if add.again:
                 node = add.node % self.nodes + 1
@@ -57,10 +57,10 @@ class Repeats:
                 heapq.heappush(self._due, (now + REST, self._last, again))
 
     def deadline(self) -> Micros:
-        """When the next is due."""
+        """Return when the next add is due."""
         return self._due[0][0] if self._due else NEVER
 
     def take(self, now: Micros) -> Iterator[Add]:
-        """Those that are due."""
+        """Yield the adds that are due."""
         while self._due and self._due[0][0] <= now:
             yield heapq.heappop(self._due)[2]

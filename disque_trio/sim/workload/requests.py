@@ -13,14 +13,14 @@ _WITH_TOKEN: Final = ("begin", "working", "nack", "nack-delay", "release", "rele
 
 
 def add_words(add: Add) -> list[bytes]:
-    """The command."""
+    """Return the words of ADDJOB."""
     body = add.body.ljust(add.size, ".")
     words = ["ADDJOB", add.queue, body, add.timeout_ms, *joboptions.words(add.options)]
     return [word if isinstance(word, bytes) else str(word).encode() for word in words]
 
 
 def getjob_words(plan: Consumer) -> list[bytes]:
-    """The command."""
+    """Return the words of GETJOB."""
     words: list[str | int] = ["GETJOB"]
     words += ["TIMEOUT", plan.poll_ms] if plan.poll_ms else ["NOHANG"]
     words += ["COUNT", plan.count]
@@ -32,25 +32,25 @@ def getjob_words(plan: Consumer) -> list[bytes]:
 
 
 def tokens_of(reply: list[Reply]) -> dict[bytes, bytes]:
-    """By job: its token."""
+    """Return the tokens, by job."""
     return {job[1]: job[job.index(b"token") + 1] for job in reply if isinstance(job, list)}  # type: ignore[misc]
 
 
 def error_of(job: bytes) -> bytes:
-    """What each NACK of the job says (`checkers.errors`)."""
+    """Return the error in each NACK of the job (`checkers.errors`)."""
     return b"ValueError: not " + job
 
 
 def result_words(job: bytes) -> list[bytes]:
-    """The options of an ACKJOB with a result: for two seconds, or for half a minute."""
+    """Return the options of an ACKJOB with a result, which is kept for 2.5 or 30 seconds."""
     return [b"RESULT", b"result of " + job, b"KEEP", b"2.5" if crc32(job) % 2 else b"30"]
 
 
 def way_words(
     way: str, jobs: Sequence[bytes], tokens: dict[bytes, bytes], delay_ms: int = 0
 ) -> list[bytes]:
-    """The command that ends the first of these jobs in this way, with its token where a command
-    takes one."""
+    """Return the command that ends the first of these jobs in this way, with its token if the
+    command takes one."""
     if way == "together":
         return [b"ACKJOB", *jobs]
     job = jobs[0]

@@ -1,4 +1,4 @@
-"""When a consumer that comes and goes disconnects, and where it connects again."""
+"""The visits of a consumer: when it disconnects, and where it connects again."""
 
 import random
 from typing import Final
@@ -9,7 +9,7 @@ NEVER: Final[Micros] = 1 << 61
 
 
 class Visits:
-    """The visits of one consumer. Draws nothing for a consumer that stays."""
+    """The visits of one consumer. A consumer that stays connected draws nothing."""
 
     def __init__(self, plan: Consumer, nodes: int, rng: random.Random) -> None:
         self._plan = plan
@@ -20,7 +20,7 @@ class Visits:
         self._ends: Micros = NEVER
 
     def ask(self, now: Micros) -> Micros:
-        """A GETJOB is sent; the first begins a visit. Returns when the visit ends at most."""
+        """Record a GETJOB; the first one begins a visit. Return the latest end of the visit."""
         if not self._is_here:
             self._is_here = True
             self._polls_left = self._between(self._plan.polls) or -1
@@ -33,12 +33,12 @@ class Visits:
         return self._is_here and (self._polls_left == 0 or now >= self._ends)
 
     def leave(self) -> Micros:
-        """It disconnects. Returns for how long."""
+        """Disconnect. Return for how long."""
         self._is_here = False
         return self._between(self._plan.away)
 
     def place(self, home: int) -> int:
-        """The node that it connects to next."""
+        """Return the node of the next visit."""
         return self._rng.randint(1, self._nodes) if self._plan.roams else home
 
     def _between(self, span: Span) -> int:

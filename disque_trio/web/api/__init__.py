@@ -1,2 +1,2 @@
-"""`/api/v1`: what the pages show and do, and jobs for programs without a Redis client, as JSON over
-HTTP (docs/http.md)."""
+"""`/api/v1`: the data and operations of the console's pages, and jobs for programs without a Redis
+client, as JSON over HTTP (docs/http.md)."""

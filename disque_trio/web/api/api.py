@@ -1,4 +1,4 @@
-"""`/api/v1`: who may ask, what is asked, and the answer."""
+"""`/api/v1`: checks of a request's user, right and body; its dispatch; its answer."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -27,21 +27,22 @@ from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan
 
 WAITING: Final = 128
-"""Requests that wait for jobs at the same time."""
+"""The maximum number of requests that wait for jobs at the same time."""
 _FORM: Final = (b"application/x-www-form-urlencoded", b"multipart/form-data")
-"""What `curl -d` sends unless it is told otherwise; no body of a job."""
+"""`curl -d` sends the first one by default; a job's body must not have such a type."""
 
 
 @attrs.define(eq=False)
 class Api:
-    """That of one web port."""
+    """The API of one web port."""
 
     source: Source
     auth: Authenticator
     broker: Broker
     audit: Audit
     jobs: Client = attrs.field(init=False)
-    """Adds and takes jobs. Its connections last longer than those of the pages."""
+    """The client that adds and takes jobs. Its connections last longer than those of the
+    console."""
     _waiting: int = 0
 
     @jobs.default
@@ -51,11 +52,11 @@ class Api:
 
     @property
     def client(self) -> Client:
-        """For operations."""
+        """The client for operations."""
         return self.broker.observer.client
 
     async def begin(self, request: Request) -> Response | Expected:
-        """The answer to a head, or what it waits for."""
+        """Return the answer to a request's head, or what it expects of the body."""
         try:
             return await self._begun(request)
         except ProblemError as problem:
@@ -130,7 +131,8 @@ class Api:
             )  # fmt: skip
 
     def _checked_body(self, request: Request, route: Route) -> int:
-        """How many bytes there may be."""
+        """Return the maximum size of the body. Raise `ProblemError` for an invalid type, coding or
+        size."""
         most = min(route.most, self.source.config().proto_max_bulk_len)
         kind, has_raw = media_type(request), route.has_raw
         length = request.headers.get(b"content-length", b"0")
@@ -170,23 +172,21 @@ class Api:
             raise
         return response(attrs.evolve(reply, status=_status(route, reply)), text)
 
-    # For the routes.
-
     async def ask(self, topic: str, args: Json) -> Json:
-        """What a topic tells, and which nodes have not answered."""
+        """Return the answer of a topic, with the nodes that have not answered."""
         with self.broker.at_work():
             data, unreached = await self.broker.observer.answer(topic, args)
         return {**data, "unreached": dict(unreached)}
 
     async def ids(self, fits: Json) -> Found[str]:
-        """Of the jobs that fit."""
+        """Return the ids of the jobs that match."""
         with self.broker.at_work():
             return await self.broker.observer.ids(fits)
 
     async def carried_out(
         self, call: Call, operation: Operation, plan: Plan, outcome: Outcome
     ) -> None:
-        """Run a plan, and log it."""
+        """Run a plan, and note it in the audit log."""
         is_done = False
         try:
             with self.broker.at_work():
@@ -202,7 +202,7 @@ class Api:
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """While a request waits for jobs. Raises `ProblemError` if too many do."""
+        """Count a request that waits for jobs. Raise `ProblemError` if there are too many."""
         if self._waiting >= WAITING:
             raise ProblemError(
                 503, "BUSY", f"{WAITING} requests wait for jobs already", "ask another node",
@@ -215,7 +215,7 @@ class Api:
             self._waiting -= 1
 
     async def close(self) -> None:
-        """End the connections for jobs."""
+        """Close the connections for jobs."""
         with trio.CancelScope(shield=True):
             await self.jobs.close()
 
@@ -229,5 +229,5 @@ def _status(route: Route, reply: Reply) -> int:
 
 
 def media_type(request: Request) -> bytes:
-    """Without its parameters, in lower case."""
+    """Return the content type without its parameters, in lower case."""
     return request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()

@@ -1,6 +1,6 @@
-"""Routes that add jobs, and take them and give them back: each is one command of the node.
+"""Routes that add, take, acknowledge and return jobs: each is one command of a node.
 
-Fields follow from the tables of options, so an option of a command is one here as well.
+The fields follow from the tables of options, so each option of a command is a field here.
 """
 
 import base64
@@ -48,12 +48,12 @@ from disque_trio.web.problems import problem_of
 from disque_trio.web.roles import JOBS
 
 AT_ONCE: Final = 1000
-"""Jobs of one request."""
+"""The maximum number of jobs in one request."""
 LEASED: Final = 100
-"""Jobs of one lease."""
+"""The maximum number of jobs in one lease."""
 QUEUES: Final = 100
 WAIT_S: Final = 60.0
-"""How long a request may wait."""
+"""The maximum time that a request waits."""
 _RETURN_S: Final = 5.0
 
 # Options as fields.
@@ -75,7 +75,7 @@ def _schema(option: Option) -> Schema:
 
 
 def _field_name(option: Option) -> str:
-    """The name of the field."""
+    """Return the name of an option's field."""
     return option.name.removeprefix("is_")
 
 
@@ -86,7 +86,7 @@ def _field(option: Option) -> Field:
 
 
 OPTIONS: Final = tuple(map(_field, joboptions.OPTIONS))
-"""Of ADDJOB."""
+"""The options of ADDJOB."""
 _ARGUMENTS: Final = {_field_name(each): each.name for each in joboptions.OPTIONS}
 TIMEOUT: Final = Field(
     name="timeout",
@@ -98,7 +98,7 @@ BODY: Final = Field(
     name="body", about="of the job, as text", schema=TEXT, coded=BASE64, is_required=True
 )
 _ONE: Final = closed((QUEUE, BODY, *OPTIONS, TIMEOUT))
-"""Of one of several jobs."""
+"""The schema of one job in a request with several."""
 
 # Adding.
 
@@ -111,7 +111,7 @@ async def _add(api: Any, call: Call) -> Reply:
 
 
 async def _add_all(api: Any, call: Call) -> Reply:
-    """Each succeeds or fails on its own."""
+    """Add several jobs; each succeeds or fails separately."""
     asked = [
         _addjob(given_name(each, "queue"), _body_of(each), each) for each in call.values["jobs"]
     ]
@@ -146,8 +146,8 @@ def _where(id: str) -> str:
 
 
 async def _lease(api: Any, call: Call) -> Reply:
-    """GETJOB. If the other side hangs up meanwhile, the call is cancelled: then the client releases
-    jobs that have come for it."""
+    """Run GETJOB. If the other side closes the connection, the call is cancelled, and the client
+    releases jobs that it has received for it."""
     values, wait = call.values, call.values["timeout"]
     coded = ({"queue_b64": each} for each in values.get("queues_b64", ()))
     queues = values.get("queues") or [given_name(each, "queue") for each in coded]
@@ -192,14 +192,14 @@ Verb = Callable[..., Command[int]]
 
 
 def _of_jobs(verb: Verb) -> Callable[[Any, Call], Awaitable[Reply]]:
-    """The command with the jobs of the path or of the body. By a token the client asks the node
-    that delivered the job."""
+    """Return a handler that sends the command for the jobs of the path or of the body. For an id
+    with a token, the client asks the node that delivered the job."""
 
     async def answer(api: Any, call: Call) -> Reply:
         named_jobs = [call.values["id"]] if "id" in call.values else call.values["jobs"]
         options = {name: each for name, each in call.values.items() if name not in ("id", "jobs")}
         if "result" not in options:
-            options.pop("keep", None)  # of what it is said
+            options.pop("keep", None)  # it applies only to a result
         return Reply({"count": await api.jobs.run(verb(*named_jobs, **options))})
 
     return answer
@@ -230,7 +230,7 @@ _RESULT: Final = (
         about="with result: seconds for which it is kept (default: 3600)",
     ),
 )  # fmt: skip
-"""Of the acknowledgement of one job."""
+"""The fields of the acknowledgement of one job."""
 _VERBS: Final[Mapping[str, tuple[Verb, str, tuple[Field, ...]]]] = {
     "ack": (commands.ackjob, "Acknowledge: the job has been done, and ends at all nodes.", ()),
     "nack": (commands.nack, "Reject: the job has failed, and is queued again.", _NACK),

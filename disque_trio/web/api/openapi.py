@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made of the table of routes."""
+"""The OpenAPI 3.1 document, generated from the table of routes."""
 
 import functools
 import json
@@ -17,18 +17,18 @@ _ABOUT: Final = (
     "docs/http.md has examples."
 )
 _OF_ALL: Final = (400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 431, 501, 502, 503, 504)
-"""Errors that every route may answer."""
+"""Statuses of errors that every route may return."""
 _PROBLEM: Final = record(type=TEXT, title=TEXT, status=WHOLE, code=TEXT, detail=TEXT, advice=TEXT)
 
 
 @functools.cache
 def document() -> bytes:
-    """As JSON."""
+    """Return the document as JSON."""
     return json.dumps(made(), separators=(",", ":")).encode()
 
 
 def made() -> Json:
-    """The document."""
+    """Return the document as a value."""
     paths: dict[str, Json] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -75,7 +75,7 @@ def _parameter(field: Field, place: str) -> Json:
 
 
 def _body(route: Route) -> Json:
-    schema = deepcopy(route.body_schema)  # who reads the document may change it
+    schema = deepcopy(route.body_schema)  # callers may change the document
     content: dict[str, Any] = {"application/json": {"schema": schema}}
     if route.has_raw:
         content["application/octet-stream"] = {"schema": {}}

@@ -1,4 +1,4 @@
-"""Routes that run operations: one for each row of the table (`observe.operations`)."""
+"""Routes that run operations: one for each entry of the table (`observe.operations`)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
@@ -63,7 +63,8 @@ def _runs(operation: Operation, fields: Sequence[Field]) -> Callable[[Any, Call]
 
 
 def _check_sure(operation: Operation, plan: Plan, call: Call) -> None:
-    """As `--yes` of the command line. Raises `ProblemError`."""
+    """Raise `ProblemError` if the operation needs confirmation and `sure` is not set, as `--yes` is
+    for the command line."""
     if (operation.is_grave or plan.risk or plan.confirm) and not call.values.get("sure"):
         text = "; ".join([*plan.says, *filter(None, [plan.risk])])
         raise ProblemError(409, "UNSURE", text, 'if that is what you want, give "sure": true')

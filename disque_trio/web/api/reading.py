@@ -1,4 +1,4 @@
-"""Routes that show what the pages show: topics of the observer, as resources."""
+"""Routes that return the data of the console's pages: topics of the observer, as resources."""
 
 import base64
 import json
@@ -72,7 +72,7 @@ QUEUE_ROW: Final = record(
 _BODY: Final[Mapping[str, Schema]] = {
     "body": maybe(TEXT), "body_b64": maybe(BASE64), "bytes": _COUNT
 }  # fmt: skip
-"""Its begin, as text or in base64, and its whole length."""
+"""The beginning of the body, as text or in base64, and its full length."""
 _RESULT: Final = record(at_ms=WHOLE, left_s=NUMBER, **_BODY)
 JOB: Final = record(
     id=TEXT, state=TEXT, queue=TEXT, task=TEXT, key=TEXT, attempt=WHOLE, limit=_COUNT,
@@ -119,8 +119,8 @@ def _answer(**fields: Schema) -> Schema:
 
 
 def _topic(topic: str, **renamed: str) -> Any:
-    """The topic with the values of the call; with these fields of its data under other names, or
-    with all."""
+    """Return a handler for a topic. With `renamed`, the reply has only these fields of the topic's
+    data, under new names."""
 
     async def answer(api: Any, call: Call) -> Reply:
         data = await api.ask(topic, _args(call.values))
@@ -133,7 +133,7 @@ def _topic(topic: str, **renamed: str) -> Any:
 
 
 def _args(values: Mapping[str, Any]) -> Json:
-    """As a browser gives them."""
+    """Return arguments in the form that a browser sends."""
     args: Json = {}
     for name, value in values.items():
         args |= name_fields(value, name) if isinstance(value, str) else {name: value}
@@ -141,7 +141,7 @@ def _args(values: Mapping[str, Any]) -> Json:
 
 
 async def _queues(api: Any, call: Call) -> Reply:
-    """A cursor is the number of a page."""
+    """Return a page of queues. The cursor is the number of a page."""
     page = opened(call, int)
     args = {**call.values, "page": page or 0}
     data = await api.ask("queues", args)
@@ -169,7 +169,7 @@ async def _queue(api: Any, call: Call) -> Reply:
 
 
 async def _jobs(api: Any, call: Call) -> Reply:
-    """A cursor is the place of the last job of the page before."""
+    """Return a page of jobs. The cursor is the position of the last job of the previous page."""
     after, limit = opened(call, list), call.values["limit"]
     asked = {name: each for name, each in call.values.items() if name not in ("cursor", "limit")}
     data = await api.ask("jobs", {**_args(asked), "most": MOST})
@@ -186,14 +186,15 @@ async def _jobs(api: Any, call: Call) -> Reply:
 
 
 def _place(row: Json) -> list[Any]:
-    """Jobs that have ended are listed by their end, the latest first; others by their adding."""
+    """Return the position of a job: the time it was added, or for an ended job its negated end,
+    because the latest is listed first."""
     ended = row["ended_ms"]
     return [row["added_ms"] if ended is None else -ended, row["id"]]
 
 
 def _behind(rows: Sequence[Json], at: int, id: str) -> Sequence[Json]:
-    """Those behind this job. Jobs of one millisecond have an order that only the list tells: if the
-    job is not in it any more, they are listed again, so that none is missing."""
+    """Return the rows after this job. If the list does not contain it any more, all rows with the
+    same time are included again, so that none is missing."""
     for number, row in enumerate(rows):
         if row["id"] == id:
             return rows[number + 1 :]
@@ -225,12 +226,12 @@ async def _operations(_api: Any, call: Call) -> Reply:
 
 
 def sealed(place: Any) -> str:
-    """A cursor: opaque, so that what is in it may change."""
+    """Return a cursor. It is opaque to clients, so that its content may change."""
     return base64.urlsafe_b64encode(encoded(place).encode()).decode().rstrip("=")
 
 
 def opened(call: Call, kind: type) -> Any:
-    """What is in the cursor of the call; None without one. Raises `ProblemError`."""
+    """Return the content of the call's cursor; None without one. Raise `ProblemError`."""
     cursor = call.values.get("cursor")
     if cursor is None:
         return None
@@ -248,8 +249,6 @@ def opened(call: Call, kind: type) -> Any:
     return place
 
 
-# The table.
-
 FILTERS: Final = (
     Field(name="queue", about="of this queue", schema=QUEUE_NAME, coded=CODED_NAME),
     Field(
@@ -264,7 +263,7 @@ FILTERS: Final = (
     Field(name="text", about="a part of its body", schema=named()),
     Field(name="older", about="added at least so many seconds ago", schema=seconds(0, 999_999_999)),
 )  # fmt: skip
-"""Of jobs, which combine; the same as those of the page."""
+"""Filters of jobs, as on the page of jobs. A job must match all that are set."""
 _LIMIT: Final = Field(name="limit", about="jobs of a page", schema=whole(1, MOST), default=ROWS)
 _BODIES: Final = Field(name="bodies", about="show the bodies of its jobs", schema=FLAG)
 

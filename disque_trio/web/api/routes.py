@@ -1,4 +1,4 @@
-"""What a route of the API is: one record, from which dispatch, checks and the document follow."""
+"""The route of the API: one record, from which dispatch, checks and the document follow."""
 
 import json
 import re
@@ -24,42 +24,43 @@ from disque_trio.web.problems import ProblemError
 ROOT: Final = "/api"
 PREFIX: Final = f"{ROOT}/v1"
 SMALL: Final = 64 << 10
-"""Bytes of a body that has arguments."""
+"""The maximum size of a body with arguments."""
 LARGE: Final = 1 << 20
-"""Bytes of a body that has bodies of jobs."""
+"""The maximum size of a body with bodies of jobs."""
 _HOLE: Final = re.compile(r"\{(\w+)\}")
 _JOB: Final = r"D-[0-9a-f]{8}-(?:[A-Za-z0-9+/]|%2[FfBb]){24}-[0-9a-f]{4}(?:(?:@|%40)[^/]*)?"
-"""In a path: the `/` that an id may have needs no escape, for its length is known."""
+"""A job's id in a path. Its length is fixed, so that a `/` in it needs no escape."""
 _SOME: Final = "[^/]+"
 _UNESCAPED: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 @attrs.frozen
 class Call:
-    """One request, read and checked."""
+    """One request, parsed and checked."""
 
     values: Mapping[str, Any]
-    """Of the path, the query and the body; those that are not given are missing, or their
-    defaults."""
+    """Values from the path, the query and the body. A missing value is absent, or has its
+    default."""
     raw: bytes | None
-    """The body, if it is no JSON but the body of a job."""
+    """The body, if it is the body of a job and no JSON."""
     user: Any
     ip: str
 
 
 @attrs.frozen
 class Reply:
-    """What a route answers."""
+    """The result of a route."""
 
     data: Json
     status: int = 200
     headers: tuple[Header, ...] = ()
     undelivered: Callable[[], Awaitable[None]] | None = None
-    """Run if it cannot be sent."""
+    """Called if the reply cannot be sent."""
 
 
 Handler = Callable[[Any, Call], Awaitable[Reply]]
-"""Takes the `Api`. Raises `ProblemError`, `DisqueError` and `MistakeError`."""
+"""A handler. The first argument is the `Api`. It may raise `ProblemError`, `DisqueError` and
+`MistakeError`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -68,29 +69,30 @@ class Route:
 
     method: str
     path: str
-    """Below `PREFIX`, with names in braces."""
+    """The path below `PREFIX`, with names in braces."""
     name: str
-    """Of the operation in the document."""
+    """The name of the operation in the document."""
     about: str
     right: str
-    """`SEE` and so on, of `roles`."""
+    """A right of `roles`, such as `SEE`."""
     answer: Handler
     places: tuple[Field, ...] = ()
-    """The names in the path."""
+    """The fields in the path."""
     query: tuple[Field, ...] = ()
     body: tuple[Field, ...] = ()
-    """The fields of a JSON object."""
+    """The fields of the JSON object in the body."""
     body_rules: tuple[Schema, ...] = ()
-    """JSON Schemas that it fits as well."""
+    """Further JSON Schemas that the body must match."""
     has_raw: bool = False
     """May the body be the bytes of a job, with the fields in the query?"""
     reply: Schema = attrs.Factory(dict)
     status: int = 200
     has_conflicts: bool = False
-    """May it be refused for what has become of a job, or because it must be meant (409)?"""
+    """May it return 409, because of the state of a job or a missing confirmation?"""
     most: int = SMALL
     waits: bool = False
-    """May it take long? Then it ends when the other side hangs up."""
+    """May the answer take long? If so, it is cancelled when the other side closes the
+    connection."""
     pattern: re.Pattern[str] = attrs.field(init=False, repr=False)
     query_schema: Schema = attrs.field(init=False, repr=False)
     body_schema: Schema = attrs.field(init=False, repr=False)
@@ -114,13 +116,13 @@ class Route:
 
     @property
     def has_body(self) -> bool:
-        """Does it take one?"""
+        """Does the route take a body?"""
         return self.method == "POST"
 
     def call(
         self, found: Mapping[str, str], query: str, kind: bytes, body: bytes, user: Any, ip: str
     ) -> Call:
-        """The values of a request. Raises `ProblemError`."""
+        """Parse and check a request. Raise `ProblemError`."""
         values = {each.name: read(_text(found[each.name], each.name), each) for each in self.places}
         is_raw = self.has_raw and kind != JSON
         values |= self._queried(query)
@@ -175,6 +177,6 @@ def _no_number(word: str) -> None:
 
 
 def response(reply: Reply, text: str | None = None) -> Response:
-    """As HTTP."""
+    """Return the HTTP response for a reply."""
     body = (encoded(reply.data) if text is None else text).encode()
     return Response(reply.status, body, JSON, reply.headers, undelivered=reply.undelivered)

@@ -1,7 +1,7 @@
-"""JSON Schemas of what is asked and answered, and the check of what is asked.
+"""JSON Schemas of requests and replies, and the check of requests.
 
-One schema serves both: the document of the API shows it (`openapi`), and `checked` refuses in words
-what does not fit.
+One schema serves both: the document of the API contains it (`openapi`), and `checked` refuses
+values that do not match, with an explanation.
 """
 
 import math
@@ -45,7 +45,7 @@ _CODED: Final = "_b64"
 
 @attrs.frozen(kw_only=True)
 class Field:
-    """A value that is given, by name."""
+    """A named value of a request."""
 
     name: str
     about: str
@@ -53,53 +53,54 @@ class Field:
     is_required: bool = False
     default: Any = None
     coded: Schema | None = None
-    """Of `NAME_b64`, the same in base64, which an object may have in its place; in a path and a
-    query its bytes are percent-encoded. None: it is UTF-8."""
+    """The schema of `NAME_b64`, which an object may have instead: the value in base64. In a path or
+    a query such a value may be any percent-encoded bytes. If None, the value must be UTF-8."""
 
 
 def named(least: int = 1, most: int = 256) -> Schema:
-    """A text of a limited length."""
+    """Return the schema of a text of limited length."""
     return {"type": "string", "minLength": least, "maxLength": most}
 
 
 def whole(least: int, most: int = _EXACT) -> Schema:
-    """A whole number within bounds."""
+    """Return the schema of an integer within bounds."""
     return {"type": "integer", "minimum": least, "maximum": most}
 
 
 def seconds(least: float, most: float) -> Schema:
-    """A time."""
+    """Return the schema of a duration in seconds."""
     return {"type": "number", "minimum": least, "maximum": most}
 
 
 def one_of(*words: str) -> Schema:
-    """One of these words."""
+    """Return the schema of one of these words."""
     return {"type": "string", "enum": list(words)}
 
 
 def many(items: Schema, most: int | None = None, least: int = 0) -> Schema:
-    """A list."""
+    """Return the schema of a list."""
     bounds = {} if most is None else {"minItems": least, "maxItems": most}
     return {"type": "array", "items": items, **bounds}
 
 
 def maybe(schema: Schema) -> Schema:
-    """The same, or null: unknown, or none."""
+    """Return the schema of the same value or null (unknown, or none)."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def record(**fields: Schema) -> Schema:
-    """An object that has all of these fields, and may have more."""
+    """Return the schema of an object that has all of these fields, and may have more."""
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
 def by_name(values: Schema) -> Schema:
-    """An object whose names are data."""
+    """Return the schema of an object whose names are data."""
     return {"type": "object", "additionalProperties": values}
 
 
 def closed(fields: Sequence[Field], *rules: Schema, is_loose: bool = False) -> Schema:
-    """An object that has these fields only; with `is_loose` none of them must be given."""
+    """Return the schema of an object that has only these fields; with `is_loose` none of them is
+    required."""
     properties: dict[str, Schema] = {}
     needed, all_of = [], [*rules]
     for each in fields:
@@ -120,7 +121,7 @@ def closed(fields: Sequence[Field], *rules: Schema, is_loose: bool = False) -> S
 
 
 def one_given(*names: str) -> Schema:
-    """Exactly one of these."""
+    """Return the schema of exactly one of these names."""
     return {"oneOf": [{"required": [each]} for each in names]}
 
 
@@ -129,17 +130,14 @@ def _not_both(*names: str) -> Schema:
 
 
 def shown(field: Field) -> Schema:
-    """The schema of a field, with what it means."""
+    """Return the schema of a field with its description and default."""
     default = {} if field.default is None else {"default": field.default}
     return {**field.schema, "description": field.about, **default}
 
 
-# What is asked.
-
-
 def checked(value: Any, schema: Schema, name: str) -> Any:
-    """The value, if it fits the schema, with the defaults of what is missing. Raises `ProblemError`
-    with the name, the value and what it must be."""
+    """Return the value with the defaults of missing fields. Raise `ProblemError` with the name, the
+    value and the requirement if it does not match the schema."""
     if "properties" in schema and isinstance(value, dict):
         return _checked_fields(value, schema, f"{name}." if name else "")
     if not _fits(value, schema):
@@ -162,8 +160,8 @@ def _checked_fields(fields: Json, schema: Schema, prefix: str) -> Json:
 
 
 def filled(values: Json, schema: Schema, prefix: str = "") -> Json:
-    """The same with the defaults of what is missing. Raises `ProblemError` if that has none, and
-    for a value that is given twice."""
+    """Return the values with the defaults of missing ones. Raise `ProblemError` if a required value
+    is missing, or if a value is also given in base64."""
     known = schema["properties"]
     rules = [each["oneOf"] for each in [schema, *schema.get("allOf", ())] if "oneOf" in each]
     choices = [[each["required"][0] for each in rule] for rule in rules]
@@ -217,7 +215,7 @@ def _is_within(value: float, schema: Schema) -> bool:
 
 
 def _is_list(value: Any, schema: Schema) -> bool:
-    """Without its items, at each of which `checked` looks."""
+    """Check the type and the length; `checked` checks the items."""
     least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
     return isinstance(value, list) and least <= len(value) <= most
 
@@ -233,7 +231,7 @@ _KINDS: Final[Mapping[str, Callable[[Any, Schema], bool]]] = {
 
 
 def wanted(schema: Schema) -> str:
-    """What it must be, in words."""
+    """Return the requirement of a schema in words."""
     if "anyOf" in schema:
         return " or ".join(wanted(each) for each in schema["anyOf"])
     if "enum" in schema:
@@ -267,12 +265,12 @@ _WORDS: Final[Mapping[str, str]] = {
 
 
 def twice(name: str, value: Any, how: str = "once") -> ProblemError:
-    """A value is given twice."""
+    """Return the error for a value that is given twice."""
     return ProblemError.invalid(name, value, f"give it {how}: it is there twice")
 
 
 def read(text: str, field: Field) -> Any:
-    """The value of a word of a path or a query. Raises `ProblemError`."""
+    """Parse a value of a path or a query. Raise `ProblemError`."""
     if field.coded is None:
         return checked(_read(text, field.schema), field.schema, field.name)
     checked(raw(text).decode("utf-8", "replace"), field.schema, field.name)

@@ -1,4 +1,4 @@
-"""All routes of the API: dispatch, the document and the tests read this table."""
+"""All routes of the API: dispatch, the document and the tests use this table."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -12,8 +12,8 @@ ROUTES: Final[Sequence[Route]] = (
 
 
 def found(path: str) -> tuple[Mapping[str, Route], Mapping[str, str]]:
-    """By method, the routes of a path below the prefix, and what its names stand for there. A path
-    without names has precedence."""
+    """Return by method the routes of a path below the prefix, and the values of the names in the
+    path. A path without names has precedence."""
     matches = [(each, match) for each in ROUTES if (match := each.pattern.fullmatch(path))]
     if not matches:
         return {}, {}

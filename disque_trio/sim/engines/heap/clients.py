@@ -1,8 +1,8 @@
 """Connections between agents and nodes: requests, replies, and the rows of both.
 
-A client is near its node: latency is constant and nothing cuts the connection. It ends when the
-node crashes or closes it, or when the agent hangs up. How nodes get the requests is the business of
-a `Line` of each engine.
+A client is near its node: the latency is constant, and no fault cuts the connection. It ends when
+the node crashes or closes it, or when the agent disconnects. How a node receives requests depends
+on the engine, which implements `Line`.
 """
 
 from collections import deque
@@ -23,9 +23,9 @@ from disque_trio.tracing.client_rows import Note
 from disque_trio.tracing.details import fields
 
 DISTANCE: Final[Micros] = 150
-"""The latency between agents and nodes; each agent's is a little longer than the last one's."""
+"""The latency between agents and nodes; that of each further agent differs a little."""
 REFUSED: Final = "refused"
-"""Why a request was lost that no node has got."""
+"""The cause of the loss of a request that no node has received."""
 _ENDED: Final = "disconnect"
 
 
@@ -45,20 +45,21 @@ class Line(Protocol):
         """A request arrives."""
 
     def hang_up(self) -> None:
-        """The agent has hung up."""
+        """The agent has disconnected."""
 
 
 class CallLog(Protocol):
-    """Keeps what clients see; `number` is that of the operation."""
+    """A record of all calls of clients; `number` is that of the operation."""
 
     def begin(self, client: str, number: int, node: str, words: list[bytes]) -> None:
         """A client sends a request."""
 
     def reply(self, client: str, number: int, words: list[bytes], reply: Reply) -> None:
-        """It has the reply."""
+        """The client has received the reply."""
 
     def lost(self, client: str, number: int, words: list[bytes], cause: str) -> None:
-        """There will be none. The cause `REFUSED`: the node was down, and has not got it."""
+        """The client will receive no reply. The cause is `REFUSED` if the node was down, so that it
+        has not received the request."""
 
 
 @attrs.define(eq=False)
@@ -81,13 +82,13 @@ class ClientConnection:
     host: Host
     unanswered: deque[Operation] = attrs.Factory(deque)
     is_dropped: bool = False
-    """Ended, as the agent knows."""
+    """The agent has closed it, or knows that it has ended."""
     is_ended: bool = False
-    """Ended, as the node knows."""
+    """The node has closed it, or knows that it has ended."""
     line: Line | None = None
     """None before the first request arrives."""
     tied: dict[str, None] = attrs.Factory(dict)
-    """Jobs that were delivered with TIED here."""
+    """Jobs that were delivered with TIED on this connection."""
 
 
 class ClientConnections:
@@ -99,7 +100,7 @@ class ClientConnections:
         recorder: Recorder,
         connect: "Callable[[ClientConnections, ClientConnection], Line | None]",
     ) -> None:
-        """`connect` connects to the node; None if it is down."""
+        """`connect` connects to the node, and returns None if it is down."""
         self._connect = connect
         self._engine = engine
         self._recorder = recorder
@@ -108,7 +109,7 @@ class ClientConnections:
         self._operations = 0
         self.actors: list[Actor] = []
         self.log: CallLog | None = None
-        """Gets all calls, too."""
+        """Receives all calls as well, if set."""
 
     def add_host(self, host: Host) -> None:
         """Add a node."""
@@ -116,7 +117,7 @@ class ClientConnections:
         self._open[host] = {}
 
     def add_agent(self, agent: Agent, vector: VectorClock) -> Actor:
-        """Add an agent, which begins at once."""
+        """Add an agent, which starts at once."""
         actor = Actor(agent, vector, DISTANCE + 7 * len(self.actors) % 100)
         self.actors.append(actor)
         self.settle(actor)
@@ -186,7 +187,7 @@ class ClientConnections:
         )  # fmt: skip
 
     def _drop(self, connection: ClientConnection, cause: str) -> None:
-        """No reply is accepted any more."""
+        """Accept no further replies, and record pending requests as lost."""
         connection.is_dropped = True
         for operation in connection.unanswered:
             words = operation.words
@@ -198,7 +199,7 @@ class ClientConnections:
         connection.unanswered.clear()
 
     def answered(self, connection: ClientConnection, reply: Reply, stamp: Stamp) -> None:
-        """A reply has arrived."""
+        """A reply has arrived at the agent."""
         if connection.is_dropped or not connection.unanswered:
             return
         operation = connection.unanswered.popleft()
@@ -253,7 +254,7 @@ class ClientConnections:
         self._open[connection.host].pop(connection, None)
 
     def end(self, connection: ClientConnection) -> None:
-        """The connection has ended at the node; once."""
+        """End the connection at the node, once."""
         if not connection.is_ended:
             self._forget(connection)
             self._engine.later(connection.actor.distance, self._lost, connection)

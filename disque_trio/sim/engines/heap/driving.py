@@ -23,9 +23,10 @@ class HeapDriver:
         self._batch_at: Micros = NEVER
         """The time of the next batch."""
         self._alarm: Millis = FOREVER
-        """The deadline of the node for which it is planned, if it is planned for that."""
+        """The node's deadline for which the next batch is planned; FOREVER if it is planned for
+        another reason."""
         self._busy_until: Micros = -NEVER
-        """The last batch of a slow process takes so long."""
+        """When the last batch of a slow process ends."""
         self._is_in_batch = False
 
     def begin(self) -> None:
@@ -34,7 +35,7 @@ class HeapDriver:
         self._run()
 
     def put(self, act: Act, subject: Any) -> None:
-        """Begin a batch with it now, unless the process is busy."""
+        """Start a batch with this input now, unless the process is busy."""
         event_loop = self._event_loop
         if not event_loop.is_listening:
             return
@@ -45,13 +46,13 @@ class HeapDriver:
             self._plan()
 
     def wake(self) -> None:
-        """Plan the next batch anew."""
+        """Plan the next batch again."""
         self._alarm = FOREVER
         if not self._is_in_batch:
             self._plan()
 
     def kill(self) -> None:
-        """Drop what is under way."""
+        """Drop what is in progress."""
         self._node.end()
 
     async def run(self) -> None:
@@ -63,7 +64,7 @@ class HeapDriver:
         )
 
     def _plan(self) -> None:
-        """Plan the next batch, or plan it earlier than it is planned."""
+        """Plan the next batch, or move it to an earlier time."""
         node, event_loop = self._node, self._event_loop
         if event_loop.is_dead or self._host.is_paused:
             return
@@ -82,7 +83,7 @@ class HeapDriver:
             self._engine.at(at, self._due, at)
 
     def _due(self, at: Micros) -> None:
-        """The time of a batch, unless it is planned for another by now, or there is no need."""
+        """Run the batch planned for this time, unless it has been moved, or there is no work."""
         if at != self._batch_at or self._event_loop.is_dead:
             return
         self._batch_at = NEVER

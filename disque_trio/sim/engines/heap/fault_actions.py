@@ -1,7 +1,8 @@
-"""What faults do to the hosts and links of a world.
+"""The effects of faults on the hosts and links of a world.
 
-Each kind of fault (`fault_kinds`) is a generator of its name, `half_open` for half-open: it begins,
-yields, and ends. One that changes nothing does not yield. Each writes rows of what it changes.
+Each kind of fault (`fault_kinds`) is a generator method of that name, with underscores for hyphens:
+it starts the fault, yields, and ends it. A fault without effect does not yield. Each method writes
+rows about its changes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,20 +31,20 @@ class FaultActions:
         self._removed: dict[int, None] = {}
 
     def numbers(self) -> list[int]:
-        """All nodes but those removed for ever."""
+        """Return all nodes except removed ones."""
         return [number for number in self._hosts if number not in self._removed]
 
     def later(self, delay: Micros, act: Callable[[], None]) -> None:
-        """Call back after a while."""
+        """Call `act` after a delay."""
         self._world.engine.later(delay, lambda _: act(), None)
 
     def of(self, fault: Fault, target: int | Link) -> Occurrence:
-        """An occurrence of a fault of a plan."""
+        """Return an occurrence of a fault of a plan."""
         occurrence: Occurrence = getattr(self, fault.kind.replace("-", "_"))(target, fault)
         return occurrence
 
     def end(self, occurrences: Iterable[Occurrence]) -> None:
-        """End what has begun."""
+        """End the faults that have begun."""
         for occurrence in occurrences:
             next(occurrence, None)
 
@@ -61,7 +62,7 @@ class FaultActions:
     partition = cut
 
     def clog(self, link: Link, _fault: Fault) -> Occurrence:
-        """Keep all packets back."""
+        """Delay all packets until the end of the fault."""
         if self._network.clog(*link):
             self._note_link("clog", link)
         yield
@@ -75,7 +76,7 @@ class FaultActions:
         return self.lose(link, Rule(share, fault.mode))
 
     def lose(self, link: Link, rule: Rule) -> Occurrence:
-        """Lose the messages that the rule names."""
+        """Lose the messages that match the rule."""
         rules = self._network.path(*link).rules
         rules.append(rule)
         self._note_link("rule", link, f"share={rule.share} only={rule.only} count={rule.count}")
@@ -84,7 +85,7 @@ class FaultActions:
         self._note_link("unrule", link)
 
     def delay(self, link: Link, fault: Fault) -> Occurrence:
-        """Add to the latency."""
+        """Add to the latency of the link."""
         self._add_delay(link, fault.amount * 1000)
         yield
         self._add_delay(link, -fault.amount * 1000)
@@ -95,7 +96,7 @@ class FaultActions:
         self._note_link("delay", link, str(path.delay // 1000))
 
     def half_open(self, link: Link, _fault: Fault) -> Occurrence:
-        """End the connections at the target only. A source that has noticed connects anew."""
+        """End the connections at the target only. A source that detects this connects again."""
         if self._world.links.half_open(*link, lambda: self._note_link("half-open.end", link)):
             self._note_link("half-open", link)
             yield
@@ -106,21 +107,21 @@ class FaultActions:
     # Processes.
 
     def crash(self, node: int, fault: Fault) -> Occurrence:
-        """End the process, and start it again."""
+        """End the process, and start it again when the fault ends."""
         host = self._hosts[node]
         if host.stop() if fault.mode == "stop" else host.kill(fault.mode or "kill"):
             yield
             self.start(node)
 
     def restart(self, node: int, fault: Fault) -> Occurrence:
-        """End the process, and start it again at once, or once it has stopped."""
+        """End the process, and start it again at once, or as soon as it has stopped."""
         ends = self.crash(node, fault)
         for _ in ends:
             next(ends, None)
             yield
 
     def start(self, node: int) -> None:
-        """Start a process that has ended. Without a journal it has only its nodes.conf left."""
+        """Start a process that has ended. Without a journal only its nodes.conf is left."""
         host = self._hosts[node]
         if host.is_stopping:
             host.starts_again = True
@@ -128,7 +129,7 @@ class FaultActions:
             host.start("empty")
 
     def remove(self, node: int, _fault: Fault) -> Occurrence:
-        """End the process for ever; later the others forget it."""
+        """End the process for good; when the fault ends, the other nodes forget it."""
         if node not in self._removed:
             self._hosts[node].kill("kill")
             self._removed[node] = None
@@ -137,8 +138,8 @@ class FaultActions:
             self._bury(node)
 
     def wipe(self, node: int, _fault: Fault) -> Occurrence:
-        """Kill the process; it starts with a new id and no data, and later the others forget the
-        old id."""
+        """Kill the process and start it with a new id and no data; when the fault ends, the other
+        nodes forget the old id."""
         host = self._hosts[node]
         if node not in self._removed:
             host.kill("kill")
@@ -150,7 +151,7 @@ class FaultActions:
             self._bury(node)
 
     def pause(self, node: int, _fault: Fault) -> Occurrence:
-        """Stop the process."""
+        """Stop the process, as SIGSTOP does."""
         host = self._hosts[node]
         if host.is_up and not host.is_paused:
             host.note("pause")
@@ -161,7 +162,7 @@ class FaultActions:
                 host.resume()
 
     def slow(self, node: int, fault: Fault) -> Occurrence:
-        """Make each batch take so long."""
+        """Make each batch take this long."""
         host = self._hosts[node]
         for ms in fault.amount, 0:
             host.slowness = ms * 1000
@@ -183,7 +184,7 @@ class FaultActions:
         return self._disk(node, "is_stalled", "disk.stall")
 
     def _disk(self, node: int, trouble: str, kind: str) -> Occurrence:
-        """An attribute of `Disk`, and the row."""
+        """Set an attribute of `Disk`, and write the row."""
         host = self._hosts[node]
         for is_so in True, False:
             setattr(host.disk, trouble, is_so)
@@ -208,7 +209,7 @@ class FaultActions:
         yield
 
     def clock_rate(self, node: int, fault: Fault) -> Occurrence:
-        """Make the clocks run so much faster than true time."""
+        """Make the clocks run faster than true time, by this rate."""
         host = self._hosts[node]
         for rate in fault.amount, self._world.clock_plan(node).drift_ppm:
             host.clock.set_rate(self._world.engine.now, rate)
@@ -225,10 +226,10 @@ class FaultActions:
         host.clock.thaw()
         host.note("wall.thaw")
 
-    # What operators do.
+    # Operations of administrators.
 
     def leave(self, node: int, _fault: Fault) -> Occurrence:
-        """CLUSTER LEAVING."""
+        """Send CLUSTER LEAVING."""
         host = self._hosts[node]
         for word in "yes", "no":
             host.note("leave", detail=word)
@@ -236,18 +237,18 @@ class FaultActions:
             yield
 
     def join(self, _node: int, _fault: Fault) -> Occurrence:
-        """Add a new node, which all others meet."""
+        """Add a new node; all other nodes meet it."""
         host = self._world.add_host(len(self._hosts) + 1)
         host.start("fresh")
         self.meet(host.number)
         yield
 
     def meet(self, node: int) -> None:
-        """All others meet the node, if they do not know it."""
+        """Make all other nodes meet the node, unless they know it."""
         self._world.introduce(self._hosts[node])
 
     def forget(self, node: int, _fault: Fault) -> Occurrence:
-        """All others forget the node, and later meet it."""
+        """Make all other nodes forget the node, and meet it when the fault ends."""
         host = self._hosts[node]
         for other in self._world.others(host):
             other.note("forget", peer=host.name)
@@ -256,7 +257,7 @@ class FaultActions:
         self.meet(node)
 
     def _bury(self, node: int) -> None:
-        """All others forget the former ids of the node."""
+        """Make all other nodes forget the former ids of the node."""
         host = self._hosts[node]
         names = [id for id, name in self._world.names.items() if name == host.name]
         dead = [id for id in names if id != host.id or node in self._removed]
@@ -266,15 +267,15 @@ class FaultActions:
                 self._world.command(other, "CLUSTER", "FORGET", id)
 
     def memory(self, node: int, fault: Fault) -> Occurrence:
-        """Leave little memory: the node uses `amount` parts per million of it."""
+        """Reduce the memory: the node uses `amount` parts per million of its limit."""
         if self._squeeze(self._hosts[node], fault.amount, fault.mode):
             yield
             self._squeeze(self._hosts[node], 0, fault.mode)
 
     def _squeeze(self, host: Host, share: int, mode: str) -> bool:
-        """Set maxmemory so that the node uses so many parts per million of it now; 0 gives it
-        plenty. Or set it to `WIDE` times that, and let the process be so large that the node may
-        use no more than with the lower one."""
+        """Set maxmemory so that the node uses this share (in parts per million) of it; 0 makes it
+        ample. With the mode `resident-size`, set it to `WIDE` times that, and report a process so
+        large that the node may use no more than with the lower limit."""
         if host.machine is None:
             return False
         state = host.machine.state
@@ -291,7 +292,8 @@ class FaultActions:
         return True
 
     def pause_queue(self, node: int, fault: Fault) -> Occurrence:
-        """PAUSE; with the mode `bcast` of all queues of this name, ordered at this node."""
+        """Send PAUSE; with the mode `bcast`, pause the queues of this name at all nodes by an order
+        to this one."""
         host, queue, mode = self._hosts[node], fault.queue, fault.mode or "all"
         is_broadcast = mode == "bcast"
         others = self._world.others(host) if is_broadcast else []
@@ -300,15 +302,15 @@ class FaultActions:
         words = ("all", mode) if is_broadcast else (mode,)
         self._pause_queue(host, queue, *words, others=others)
         yield
-        # At each node, because a broadcast does not reach those that are cut off.
+        # At each node, because a broadcast does not reach separated nodes.
         for each in self.numbers() if is_broadcast else (node,):
             self._pause_queue(self._hosts[each], queue, "none")
 
     def _pause_queue(
         self, host: Host, queue: str, *words: str, others: Sequence[Host] = ()
     ) -> None:
-        """The row is written before the order is answered. If the node refuses it, the queue is
-        paused nowhere."""
+        """Write the row before the reply to the order. If the node refuses it, the queue is paused
+        nowhere."""
         host.note("pause-queue", detail=f"{queue} {words[0]}")
 
         def refused(reply: Failure) -> None:

@@ -1,9 +1,10 @@
 """Inspects nodes during a run: the invariants of their states, and their node tables.
 
 Rows of jobs and messages show neither. Every simulated second all node tables are read, and
-`invariants.check` looks at the whole state of one node in turn; after each planned fault, and at
-the end, at all of them. A broken invariant is a row ``invariant``. A node table is a row ``nodes``
-when it has changed, and now and then when it has not; `checkers.tables` judges it.
+`invariants.check` examines the whole state of one node in turn; after each planned fault, and at
+the end, the states of all nodes. A violated invariant writes a row ``invariant``. A changed node
+table writes a row ``nodes``; an unchanged one does so every few seconds. `checkers.tables` judges
+both.
 """
 
 from typing import Final
@@ -18,9 +19,10 @@ from disque_trio.statemachine.machine import Machine
 
 EVERY: Final[Micros] = 1_000_000
 SAY_AGAIN: Final = 5
-"""After so many looks a table is written even if it has not changed."""
+"""After this many looks, a table is written even if it has not changed."""
 MANY: Final = 500
-"""Looking at a node with more jobs takes long, so the next look comes later."""
+"""For each further `MANY` jobs of a node, one more look skips the states, because the check takes
+long."""
 _MOST: Final = 300
 _FLAGS: Final = ((PFAIL, "pfail"), (FAIL, "fail"), (NOADDR, "noaddr"), (LEAVING, "leaving"))
 
@@ -34,11 +36,11 @@ class Inspection:
         self._recorder = world.recorder
         self._looks = 0
         self._rest = 0
-        """How many looks to come check no state."""
+        """The number of looks to come that check no state."""
         self._last_tables: dict[str, str] = {}
 
     def begin(self) -> None:
-        """Begin to look."""
+        """Start to look every second."""
         self._engine.later(EVERY, self._look, None)
 
     def look_at_all(self) -> None:
@@ -95,8 +97,8 @@ class Inspection:
         )
 
     def _shown(self, peer: Peer, *, is_self: bool) -> str:
-        """``n3``, ``n3~12345678`` (a former id of n3), or ``?12345678`` (unknown), followed by its
-        flags and a wrong address: ``n3:fail,at=10.0.0.9:7711``."""
+        """Return ``n3``, ``n3~12345678`` (a former id of n3), or ``?12345678`` (unknown), followed
+        by its flags and a wrong address: ``n3:fail,at=10.0.0.9:7711``."""
         name = self._world.names.get(peer.id, "")
         host = self._world.hosts.get(int(name[1:])) if name else None
         short = peer.id[:8].decode()

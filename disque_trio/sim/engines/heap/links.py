@@ -24,11 +24,11 @@ from disque_trio.wire.frames import FrameParser, encode, encode_frame, encode_pa
 
 
 class CodecError(Exception):
-    """A message has changed on its way through the codec."""
+    """A message has changed in the codec."""
 
 
 def whole_bodies(message: ReplJob | YourJobs) -> ReplJob | YourJobs:
-    """The message as it arrives: spilled bodies are read when it leaves."""
+    """Return the message as it arrives: spilled bodies are read when it is sent."""
     if not any(isinstance(copy.body, Spilled) for copy in message.copies):
         return message
     copies = tuple([attrs.evolve(copy, body=bytes(copy.body)) for copy in message.copies])
@@ -43,7 +43,8 @@ def _check_codec(frame: Frame) -> None:
 
 
 def joined(frames: Sequence[Frame]) -> bytes:
-    """Frames of one sender as its node writes them: in batches where messages may travel in one."""
+    """Return frames of one sender as its node writes them: in batches, where the messages allow
+    it."""
     written: list[bytes] = []
     for is_batch, run in groupby(frames, _may_join):
         some = list(run)
@@ -71,14 +72,14 @@ class NodeLinks:
         rng: random.Random,
         checks_every: int,
     ) -> None:
-        """One frame in `checks_every` that travels as it is must survive the codec."""
+        """One frame in `checks_every` that is passed as an object must survive the codec."""
         self._engine = engine
         self._recorder = recorder
         self.network = network
         self._names = names
         self.links = Links(engine, network, self)
         self.rng = rng
-        """Draws where streams are cut into pieces."""
+        """Draws the places where streams are split."""
         self._sent = self._passed = 0
         self._checks_every = checks_every
         self._hosts: dict[int, NodeHost] = {}
@@ -86,7 +87,7 @@ class NodeLinks:
         self._ports: dict[int, dict[LinkId, SimLinkPort]] = {}
 
     def add(self, host: NodeHost) -> None:
-        """Add a host that can be dialled."""
+        """Add a host that other nodes can dial."""
         self._hosts[host.number] = host
         self._numbers[host.ip] = host.number
         self._ports[host.number] = {}
@@ -111,7 +112,7 @@ class NodeLinks:
         return link
 
     def take(self, link: "SimLinkPort", session: LinkSession) -> None:
-        """The node has a session for the link."""
+        """Record the node's session for the link."""
         link.session = session
         self._ports[link.host.number][session.link] = link
 
@@ -121,7 +122,7 @@ class NodeLinks:
     # For the node.
 
     def pass_on(self, host: NodeHost, targets: Sequence[LinkId], frame: Frame) -> None:
-        """Send a frame on these links, as it is."""
+        """Send a frame on these links as an object."""
         event_loop = host.event_loop
         if event_loop is None:
             return
@@ -140,16 +141,16 @@ class NodeLinks:
                 pass_on(port.end, frame, part)
 
     def soon(self, act: Callable[[object], None]) -> None:
-        """Call it when everything else of this moment has happened."""
+        """Call `act` after all other events of this moment."""
         self._engine.later(0, act, None)
 
     def forget(self, link: "SimLinkPort") -> None:
-        """The link has ended."""
+        """Forget a link that has ended."""
         if self._hosts[link.host.number].event_loop is link.event_loop:
             self._ports[link.host.number].pop(link.session.link, None)
 
     def crashed(self, host: NodeHost) -> None:
-        """The kernel ends the links of a process that is gone."""
+        """End the links of a process that has ended, as the kernel does."""
         self._ports[host.number] = {}
         self.links.crashed(host.number)
 
@@ -216,7 +217,7 @@ class SimLinkPort:
         """Frames that have arrived at this moment, if messages travel in batches."""
 
     def accept(self, node: Node, _subject: object) -> None:
-        """Tell the node that another one has dialled it."""
+        """Report to the node that another one has dialled it."""
         self._links.take(self, node.accept_link(self, self.host.ip, self._far_ip))
 
     # LinkPort.
@@ -256,13 +257,14 @@ class SimLinkPort:
             self.event_loop.put(self._receive_frame, packet)
 
     def _put_batch(self, _subject: object = None) -> None:
-        """What has arrived at this moment, as its node writes it."""
+        """Give the node all frames of this moment, as their sender writes them."""
         batch, self._batch = self._batch, []
         if batch:
             self._put_bytes(batch, joined([_frame_of(packet) for packet in batch]))
 
     def _put_bytes(self, packets: list[FramePacket], data: bytes) -> None:
-        """Bytes sometimes come in two pieces. Those of one frame are an input each."""
+        """Give the node bytes, sometimes in two pieces. Both pieces of a single frame are inputs of
+        their own."""
         rng = self._links.rng
         cut = rng.randrange(len(data)) if rng.random() < 0.5 else 0
         pieces = [data[:cut], data[cut:]] if cut else [data]

@@ -1,17 +1,17 @@
 """Finds queued jobs and waiting clients of different nodes that do not meet.
 
 Rows of jobs and messages do not show waiting clients. So twice a simulated second this module looks
-for jobs that are queued at one node while a client waits for them at another, to which the first
-has links in both directions. A pair of the same job and the same client that lasts for longer than
-`REPORTED_AFTER` is a row ``unmet``: `node` has the job, the client waits at `peer`, `detail` is
-``since=`` a time. It is written again each time the wait has doubled. The row ``pairs`` at the end
-has the number of all pairs in `detail`. `checkers.meetings` judges them.
+for jobs that are queued at one node while a client waits for them at another one, with links in
+both directions between the two. If a pair of the same job and the same client lasts for longer than
+`REPORTED_AFTER`, a row ``unmet`` is written: `node` has the job, the client waits at `peer`, and
+`detail` is ``since=`` a time. It is written again each time the wait has doubled. The row ``pairs``
+at the end has the number of all pairs in `detail`. `checkers.meetings` judges them.
 
-Of queues with limits in the plan it also writes rows ``demand`` at each look at which a client
-could get a job: one for each node at which such a client waits, whichever node has the job, and one
-without a node for the cluster. ``since=`` is the first such look without a break. If there are
-limits of groups, there is one for each group of such jobs, too: ``group=`` is the CRC-32 of its
-name. `checkers.limits` judges them.
+For queues with limits in the plan it also writes rows ``demand``, at each look at which a client
+could receive a job: one for each node at which such a client waits, whichever node has the job, and
+one without a node for the cluster. ``since=`` is the first of the uninterrupted looks of this kind.
+If groups have limits, one row is written for each group of such jobs: ``group=`` is the CRC-32 of
+its name. `checkers.limits` judges them.
 """
 
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ class Meetings:
         ]
 
     def begin(self) -> None:
-        """Begin to look."""
+        """Start to look twice a second."""
         self._engine.later(EVERY, self._look, None)
 
     def finish(self) -> None:
@@ -98,7 +98,7 @@ class Meetings:
         self._engine.later(EVERY, self._look, None)
 
     def _apart(self, now: Micros) -> Iterator[tuple[Host, Host, bytes, _Pair]]:
-        """Jobs at one node with clients that wait at another."""
+        """Yield jobs at one node with clients that wait at another node."""
         nodes = [
             (host, host.machine.state)
             for host in self._world.hosts.values()
@@ -155,7 +155,7 @@ class Meetings:
 
 
 def _oldest(node: NodeState, name: bytes) -> JobId | None:
-    """The job that the node would deliver next, if it may."""
+    """Return the job that the node would deliver next, if it may deliver any."""
     queue = node.queues.get(name)
     if queue is None or not queue.length or queue.paused & PAUSE_OUT or node.refusal is not None:
         return None
@@ -163,7 +163,7 @@ def _oldest(node: NodeState, name: bytes) -> JobId | None:
 
 
 def _groups(node: NodeState, name: bytes) -> dict[int, None]:
-    """The groups of which the node has jobs that it would deliver."""
+    """Return the groups of the jobs that the node would deliver."""
     queue = node.queues.get(name)
     if queue is None or not queue.length or queue.paused & PAUSE_OUT or node.refusal is not None:
         return {}
@@ -175,13 +175,13 @@ def _groups(node: NodeState, name: bytes) -> dict[int, None]:
 
 
 def _is_awaited(node: NodeState, name: bytes) -> bool:
-    """Does a client wait for jobs of the queue, which may be delivered?"""
+    """Does a client wait for jobs of the queue, and is the queue not paused?"""
     queue = node.queues.get(name)
     return queue is not None and bool(queue.waiting) and not queue.paused & PAUSE_OUT
 
 
 def _are_linked(one: Host, other: Host) -> bool:
-    """Has each a link of its own to the other, and knows its capabilities?"""
+    """Does each node have a link to the other, and know its capabilities?"""
     return _knows(one, other) and _knows(other, one)
 
 

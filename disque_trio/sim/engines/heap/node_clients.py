@@ -1,4 +1,4 @@
-"""Clients of whole nodes: requests and replies as bytes, sometimes cut into pieces on the way."""
+"""Clients of whole nodes: requests and replies as bytes, sometimes split into pieces on the way."""
 
 import random
 from typing import Any, Final
@@ -13,7 +13,7 @@ from disque_trio.statemachine.chores import Connection
 from disque_trio.wire.resp import ReplyParser, encode_request
 
 _SHARE_CUT: Final = 1 / 16
-"""How much of the requests and replies comes in two pieces."""
+"""The share of requests and replies that arrive in two pieces."""
 
 
 class SimClientPort:
@@ -41,13 +41,13 @@ class SimClientPort:
         event_loop.put(self._connect, None)
 
     def _pieces(self, data: bytes) -> tuple[bytes, bytes]:
-        """The data, sometimes in two pieces; otherwise the first is empty."""
+        """Return the data, sometimes in two pieces; otherwise the first piece is empty."""
         rng = self._rng
         cut = rng.randrange(len(data)) if rng.random() < _SHARE_CUT else 0
         return data[:cut], data[cut:]
 
     def _connect(self, node: Node, _subject: Any) -> None:
-        """Tell the node of the connection."""
+        """Report the connection to the node."""
         actor, number = self._connection.actor, self._connection.number
         address = b"10.255.0.%d:%d" % (1 + actor.distance % 250, number % 60_000)
         self._session = node.connect(self, address)
@@ -72,7 +72,7 @@ class SimClientPort:
             node.received(self._session, data)
 
     def hang_up(self) -> None:
-        """The connection has ended: tell the node."""
+        """Report the end of the connection to the node."""
         self._event_loop.put(self._lose, None)
 
     def _lose(self, node: Node, _subject: Any) -> None:
@@ -84,7 +84,7 @@ class SimClientPort:
     # From the node.
 
     def write(self, data: bytes) -> int:
-        """Send. The agent always reads."""
+        """Send data. The agent always reads."""
         if not self._event_loop.is_dead:
             self._host.write_rows()
             stamp = self._host.vector.stamp()
@@ -99,13 +99,13 @@ class SimClientPort:
             self._connections.answered(self._connection, reply, stamp)
 
     def hold(self) -> None:
-        """Nothing to hold back: agents limit their requests themselves."""
+        """Do nothing: agents limit their requests themselves."""
 
     def resume(self) -> None:
         """See `hold`."""
 
     def close(self) -> None:
-        """Disconnect after what has been written."""
+        """Disconnect after the data written so far."""
         self._connections.end(self._connection)
         self.hang_up()
 
@@ -114,5 +114,5 @@ class SimClientPort:
         self.close()
 
     def facts(self) -> Connection:
-        """For CLIENT LIST."""
+        """Return the connection for CLIENT LIST."""
         return Connection(fd=7)

@@ -1,8 +1,8 @@
 """A host whose processes are whole nodes: `disque_trio.node.Node` with simulated ports.
 
-Each life has a `SimEventLoop`, which takes inputs and gives them to the node in batches; when one
-begins is the business of a `Driver`, the event heap's or a task of Trio. The node's tasks, its
-journal and its driver are those of the server. With `appendonly yes` the journal is a file of the
+Each life has a `SimEventLoop`, which collects inputs and gives them to the node in batches. A
+`Driver`, on the event heap or in a Trio task, decides when a batch begins. The node's tasks, its
+journal and its driver are those of the server. With `appendonly yes` the journal is a file on the
 host's disk, and the next life loads what has survived there.
 """
 
@@ -41,7 +41,7 @@ START_AGAIN: Final = 1_000_000
 """Microseconds until a process that could not start is started again."""
 
 Act = Callable[[Node, Any], None]
-"""An input to a node, with what it is about."""
+"""An input to a node: a function, called with the node and the subject."""
 
 
 class Driver(Protocol):
@@ -51,26 +51,26 @@ class Driver(Protocol):
         """Start the node."""
 
     def put(self, act: Act, subject: Any) -> None:
-        """An input has come."""
+        """An input has arrived."""
 
     def wake(self) -> None:
-        """Begin a batch soon, or compute anew when the next one begins."""
+        """Start a batch soon, or compute again when the next one starts."""
 
     def kill(self) -> None:
-        """The process is gone, whatever it was doing."""
+        """End the process at once."""
 
     async def run(self) -> None:
-        """Run batches until the node is over, if they need a task for that."""
+        """Run batches until the node has ended, if the driver needs a task for that."""
 
 
 class NodeLinks(Protocol):
-    """What a host needs of the links of a run."""
+    """The links of a run, as a host uses them."""
 
     def open(self, host: "NodeHost", session: LinkSession, ip: str, port: int) -> LinkPort:
         """A node dials."""
 
     def pass_on(self, host: "NodeHost", targets: Sequence[LinkId], frame: Frame) -> None:
-        """Send a frame on these links, as it is."""
+        """Send a frame on these links as an object."""
 
 
 class SimEventLoop:
@@ -78,14 +78,14 @@ class SimEventLoop:
 
     node: Node
     driver: Driver
-    """The host sets both, as soon as they can be made."""
+    """The host sets both as soon as it has created them."""
 
     def __init__(self, host: "NodeHost", links: NodeLinks, encodes_every: int) -> None:
         """One batch in `encodes_every` is sent as bytes."""
         self.is_dead = False
-        """The process has been killed: it does nothing more."""
+        """The process has been killed: nothing else happens."""
         self.is_open = False
-        """Inputs reach the node; not before it has read the journal."""
+        """Inputs reach the node: it has loaded its journal."""
         self.is_listening = True
         self.is_woken = False
         self.inputs: list[tuple[Act, Any]] = []
@@ -104,12 +104,12 @@ class SimEventLoop:
     # For the node.
 
     def wake(self) -> None:
-        """Begin a batch soon: something about the host, its node or its disk has changed."""
+        """Start a batch soon: something about the host, its node or its disk has changed."""
         self.is_woken = True
         self.driver.wake()
 
     def wake_from_thread(self) -> None:
-        """Where there are no threads, the same."""
+        """The same as `wake`: there are no threads."""
         self.wake()
 
     def dial(self, session: LinkSession, ip: str, port: int) -> LinkPort:
@@ -117,12 +117,13 @@ class SimEventLoop:
         return self._links.open(self._host, session, ip, port)
 
     def courier(self) -> Courier | None:
-        """Most messages travel as they are: encoding and parsing them costs more than the rest."""
+        """Return the courier for most messages, which passes them as objects: encoding and parsing
+        would cost more than everything else."""
         self._sendings += 1
         return self._courier if self._sendings % self._encodes_every else None
 
     def open_clients(self) -> None:
-        """Clients wait until the node has loaded its jobs, and are not told LOADING."""
+        """Do nothing: clients wait until the node has loaded its jobs, and receive no LOADING."""
 
     def open_bus(self) -> None:
         """The node has loaded its jobs."""
@@ -130,12 +131,12 @@ class SimEventLoop:
         self._host.has_loaded()
 
     def stop_listening(self) -> None:
-        """The node is stopping, and gets no more inputs."""
+        """The node is stopping, and receives no more inputs."""
         self.inputs.clear()
         self.is_listening = False
 
     def has_unsent(self) -> bool:
-        """Never: output leaves at once."""
+        """Return False: output is sent at once."""
         return False
 
     async def run(self, node: Node, *, task_status: Any = None) -> None:  # noqa: ARG002
@@ -148,11 +149,11 @@ class SimEventLoop:
 
     @property
     def has_work(self) -> bool:
-        """Is there a reason for a batch, the node's deadline apart?"""
+        """Is there a reason for a batch other than the node's deadline?"""
         return self.is_woken or (self.is_open and bool(self.inputs))
 
     def batch(self, inputs: Sequence[tuple[Act, Any]] = ()) -> None:
-        """One batch of these inputs after those that wait."""
+        """Run one batch with these inputs, after the pending ones."""
         node, host = self.node, self._host
         self.is_woken = False
         node.begin()
@@ -167,7 +168,7 @@ class SimEventLoop:
 
 
 Drive = Callable[["NodeHost", SimEventLoop], Driver]
-"""Makes the driver of a life."""
+"""Creates the driver of a life."""
 
 
 class NodeHost(Host):
@@ -185,11 +186,11 @@ class NodeHost(Host):
         drive: Drive,
         encodes_every: int,
     ) -> None:
-        """`crashed` is called when a process has gone."""
+        """`crashed` is called when a process has ended."""
         super().__init__(engine, recorder, site)
         self._links = links
         self.clients: dict[ClientId, str] = {}
-        """The agents behind the clients of the node."""
+        """The names of the agents, by client id of the node."""
         self._crashed = crashed
         self._factory = factory
         self._drive = drive
@@ -198,7 +199,7 @@ class NodeHost(Host):
         """The event loop of the present life."""
         self._store: DiskStore | None = None
         self._found: Found | None = None
-        """What the journal has, until the node has loaded it."""
+        """The content of the journal, until the node has loaded it."""
 
     # Its state.
 
@@ -265,7 +266,7 @@ class NodeHost(Host):
         event_loop.driver.begin()
 
     def has_loaded(self) -> None:
-        """The node takes inputs."""
+        """The node accepts inputs."""
         if self.event_loop is not None:
             self.now = self.event_loop.node.now
         self.write_rows()
@@ -274,7 +275,7 @@ class NodeHost(Host):
             self.note("loaded", cause=found.how, detail=f"records={len(found.records)}")
 
     def fail(self, error: Exception) -> None:
-        """A node that raises ends the run."""
+        """End the run with an error, because the node has raised an exception."""
         error = root_of(error)
         self.note("error", cause=type(error).__name__, detail=str(error))
         raise MachineError(f"{self.name} at {self._engine.now} us: {error!r}") from error
@@ -289,7 +290,7 @@ class NodeHost(Host):
             self.end(has_queues=self.disk.is_sealed())
             return
         self.crash("failure")
-        # A supervisor would start it again.
+        # A supervisor would restart it.
         self._engine.later(START_AGAIN, self._start_again, self.lives)
 
     def _start_again(self, life: int) -> None:
@@ -297,7 +298,7 @@ class NodeHost(Host):
             self.start("empty")
 
     def stop(self) -> bool:
-        """SIGTERM, which a paused process receives when it goes on."""
+        """Send SIGTERM, which a paused process receives when it resumes."""
         event_loop = self.event_loop
         if event_loop is None or self.is_stopping:
             return False
@@ -309,7 +310,7 @@ class NodeHost(Host):
         return True
 
     def crash(self, cause: str, detail: str = "") -> None:
-        """End at once, whatever the node is doing."""
+        """End the process at once, whatever the node is doing."""
         self.note("crash", cause=cause, detail=detail)
         event_loop, self.event_loop = self.event_loop, None
         if event_loop is not None:
@@ -326,14 +327,14 @@ class NodeHost(Host):
         self._crashed(self)
 
     def rewind(self) -> None:
-        """The clock has changed, or the process runs again: compute anew when to wake."""
+        """Compute the next wake-up again: the clock has changed, or the process has resumed."""
         if self.event_loop is not None:
             self.event_loop.driver.wake()
 
     # Rows.
 
     def write_rows(self) -> None:
-        """Write the rows of what the machine has done."""
+        """Write the rows of the machine's trace."""
         machine = self.machine
         if machine is None or not machine.state.trace:
             return

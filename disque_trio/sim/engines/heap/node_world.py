@@ -1,5 +1,5 @@
-"""The world of whole nodes: that of the heap engine, and of the trio engine, which only drives them
-in another way."""
+"""The world of whole nodes, for the heap engine, and for the trio engine, which only drives the
+nodes differently."""
 
 from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.clients import ClientConnection, ClientConnections, Line
@@ -15,7 +15,7 @@ from disque_trio.sim.scenarios.plan import Plan
 
 
 def on_the_heap(engine: Engine) -> Drive:
-    """Batches are events."""
+    """Return the driver for batches as events."""
 
     def drive(host: NodeHost, event_loop: SimEventLoop) -> Driver:
         return HeapDriver(host, event_loop, host.clock, engine)
@@ -40,7 +40,7 @@ class NodeWorld(World):
         super().__init__(plan, engine, recorder)
 
     def surround(self) -> None:
-        """Links and connections that carry objects, and now and then bytes."""
+        """Create links and connections that pass objects, and sometimes bytes."""
         plan = self.plan
         engine, recorder = self.engine, self.recorder
         rng = stream(plan.seed, "pieces", "links")
@@ -56,7 +56,7 @@ class NodeWorld(World):
         return SimClientPort(clients, connection, host, host.event_loop, self.engine, self._rng)
 
     def make_host(self, site: Site) -> Host:
-        """A host on which nodes run."""
+        """Return a host on which nodes run."""
         host = NodeHost(
             self.engine,
             self.recorder,

@@ -1,4 +1,4 @@
-"""Hosts of simulated nodes, and what is the same in all engines: identity, clocks, disk, rows."""
+"""Hosts of simulated nodes, with the parts common to all engines: identity, clocks, disk, rows."""
 
 import random
 from abc import ABC, abstractmethod
@@ -29,12 +29,12 @@ MachineFactory = Callable[[Config, Peer, random.Random, Now, Facts, Sequence[Pee
 
 
 class MachineError(Exception):
-    """A machine has raised, which it never must (S12)."""
+    """A machine has raised an exception (S12)."""
 
 
 @attrs.define(eq=False, kw_only=True)
 class Site:
-    """What a host is made of."""
+    """The parts of a host."""
 
     number: int
     seed: int
@@ -46,7 +46,8 @@ class Site:
     disk: Disk
     knobs: Knobs
     capabilities: tuple[int, ...] = ()
-    """Of the versions that its lives are of, the last one for ever; empty: ours."""
+    """The capabilities of the versions that its lives run, the last one also for all further lives;
+    empty for the current version."""
 
 
 class Host(ABC):
@@ -63,19 +64,19 @@ class Host(ABC):
         self.vector = site.vector
         self.disk = site.disk
         self.machine: Machine | None = None
-        """Of the present life, if it is a machine of this process."""
+        """The machine of the present life, if it runs in this process."""
         self.lives = 0
         self.nodes_conf = b""
-        """Survives a crash, as the disk does."""
+        """The content of nodes.conf, which survives a crash like the disk."""
         self.is_stopping = False
-        """An orderly stop is under way."""
+        """An orderly stop is in progress."""
         self.starts_again = False
-        """After that the node is to start."""
+        """The node is to start after the stop."""
         self.is_paused = False
         self.slowness: Micros = 0
-        """How long a batch keeps it busy."""
+        """How long each batch takes."""
         self.now = Now(0, 0)
-        """When its last batch began."""
+        """The time of its last batch."""
         self.new_identity()
 
     # Its state.
@@ -87,7 +88,7 @@ class Host(ABC):
 
     @property
     def is_settled(self) -> bool:
-        """Is there a machine whose state must fit together?"""
+        """Is there a machine whose state must be consistent?"""
         return self.machine is not None
 
     @abstractmethod
@@ -105,7 +106,7 @@ class Host(ABC):
     # Its life.
 
     def new_identity(self) -> None:
-        """A node id that the run has not seen, and an empty nodes.conf."""
+        """Give the node an id that is new in the run, and an empty nodes.conf and disk."""
         rng = stream(self._site.seed, "id", self.number, self.lives)
         self.id: NodeId = b"%040x" % rng.getrandbits(160)
         self._site.names[self.id] = self.name
@@ -118,10 +119,10 @@ class Host(ABC):
 
     @abstractmethod
     def crash(self, cause: str, detail: str = "") -> None:
-        """End at once, with a row. Memory and unsent output are lost."""
+        """End the process at once, with a row. Memory and unsent output are lost."""
 
     def kill(self, cause: str) -> bool:
-        """`crash`. False if there is no process."""
+        """Crash the process. Return False if there is none."""
         if not self.is_up:
             return False
         self.crash(cause)
@@ -129,11 +130,12 @@ class Host(ABC):
 
     @abstractmethod
     def stop(self) -> bool:
-        """Begin an orderly stop; the process serves on meanwhile. False if there is no process, or
-        one is under way."""
+        """Start an orderly stop, during which the process keeps serving. Return False if there is
+        no process, or a stop is in progress."""
 
     def end(self, *, has_queues: bool = False) -> None:
-        """End after an orderly stop; `has_queues` if the mark is in its journal."""
+        """End the process after an orderly stop; `has_queues` if its journal has the mark for
+        that."""
         starts_again = self.starts_again
         self.crash("stop", "queues" if has_queues else "")
         if starts_again:
@@ -144,12 +146,12 @@ class Host(ABC):
         self.is_paused = True
 
     def resume(self) -> None:
-        """Let it run again: all inputs that have come meanwhile are one batch."""
+        """Resume the process: all inputs that have arrived meanwhile form one batch."""
         self.is_paused = False
         self.rewind()
 
     def rewind(self) -> None:  # noqa: B027 - only some engines compute that
-        """The clock has changed, or the process runs again: compute anew when to wake."""
+        """Compute the next wake-up again: the clock has changed, or the process has resumed."""
 
     # Rows.
 

@@ -1,4 +1,4 @@
-"""The ports of a simulated node that are no connections (`disque_trio.ports`)."""
+"""The ports of a simulated node other than connections (`disque_trio.ports`)."""
 
 import math
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ class HostClock:
         self._engine = engine
 
     def now(self) -> Now:
-        """Both clocks."""
+        """Return the time on both clocks."""
         return self._clock.now(self._engine.read())
 
     def seconds_until(self, mono: Millis) -> float:
-        """The same duration on a true clock, as Trio's is."""
+        """Return this duration on a true clock, as Trio's is."""
         if mono >= FOREVER:
             return math.inf
         return max(0, self._clock.when(mono) - self._engine.read()) / 1_000_000
 
 
 class TableStore:
-    """nodes.conf on a disk that never fails, and takes no time."""
+    """nodes.conf on a disk that never fails and takes no time."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -46,36 +46,36 @@ class HostProcess:
     """A process on which every request succeeds."""
 
     def rewrite_config(self, config: Config) -> str | None:  # noqa: ARG002
-        """There is no file."""
+        """Do nothing: there is no file."""
         return None
 
     def change_directory(self, path: str) -> str | None:  # noqa: ARG002
-        """There are no directories."""
+        """Do nothing: there are no directories."""
         return None
 
     def raise_file_limit(self, clients: int) -> int:
-        """There are no files."""
+        """Return `clients`: there is no limit of files."""
         return clients
 
     def reload_tls(self, config: Config) -> str | None:  # noqa: ARG002
-        """There are no certificates."""
+        """Do nothing: there are no certificates."""
         return None
 
     def vitals(self) -> Vitals:
-        """No figures."""
+        """Return no figures."""
         return Vitals()
 
     def has_room(self, size: int) -> bool:  # noqa: ARG002
-        """There is."""
+        """Return True: there is always room."""
         return True
 
     def refuse_shutdown(self, shutdown: Shutdown) -> str | None:  # noqa: ARG002
-        """Nothing speaks against it."""
+        """Return None: nothing prevents the shutdown."""
         return None
 
 
 class BodyInMemory(Spilled):
-    """A body that the machine must not look into."""
+    """A body that the machine must not read."""
 
     __slots__ = ("_body",)
 
@@ -88,10 +88,10 @@ class BodyInMemory(Spilled):
 
 
 class SpillInMemory:
-    """A spill-directory: bodies are put aside in memory."""
+    """A spill directory in memory."""
 
     def write(self, bodies: Sequence[bytes]) -> list[Spilled]:
-        """Put them aside."""
+        """Store the bodies."""
         return [BodyInMemory(body) for body in bodies]
 
 
@@ -99,16 +99,16 @@ class NoLog:
     """Discards the operator log."""
 
     def debug(self, event: str, **facts: object) -> None:
-        """For developers."""
+        """Discard the event."""
 
     def verbose(self, event: str, **facts: object) -> None:
-        """Rarely useful."""
+        """Discard the event."""
 
     def notice(self, event: str, **facts: object) -> None:
-        """For operators in production."""
+        """Discard the event."""
 
     def warning(self, event: str, **facts: object) -> None:
-        """For an operator to look at."""
+        """Discard the event."""
 
     def set_level(self, level: str) -> None:
-        """Log this level and those above from now on."""
+        """Do nothing: no level is logged."""

@@ -1,9 +1,9 @@
-"""Runs: a plan from beginning to end, or a world to steer by hand.
+"""Runs: a plan from start to end, or a world controlled by hand.
 
-A run has four parts. In the warm-up, before time 0, the nodes start and link, undisturbed. Then
-agents and faults come, as planned. At `Plan.chaos` everything heals, or everything within a core,
-links become reliable, and consumers ack whatever they get. The drain that follows lasts as long as
-the liveness properties may take (`bounds`), or until nothing is left to do.
+A run has four parts. In the warm-up, before time 0, the nodes start and link without faults. Then
+agents and faults start as planned. At `Plan.chaos` everything heals, or everything within a core:
+links become reliable, and consumers ack every job. The following drain lasts as long as the
+liveness properties may take (`bounds`), or until nothing is left to do.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,19 +31,19 @@ from disque_trio.tracing.rows import Row
 
 WARM_UP: Final[Micros] = 2_000_000
 MEETING_TIME: Final[Micros] = 20_000_000
-"""The warm-up of nodes that meet: gossip needs a few rounds."""
+"""The warm-up if nodes meet: gossip needs a few rounds."""
 LOOK: Final[Micros] = 250_000
-"""How often the drain looks whether it may end."""
+"""The interval at which the drain checks whether it may end."""
 REUNITE: Final[Micros] = 5_000_000
-"""After the heal, how often nodes that do not know each other meet again."""
+"""After the heal, the interval at which nodes that do not know each other meet again."""
 TELL: Final[Micros] = 1_000_000
-"""For how long rows are kept back from the observer."""
+"""The time for which rows are kept back from the observer."""
 QUIET: Final[Micros] = 3_000_000
-"""`Run.quiet`: longer than any packet is in flight."""
+"""The default of `Run.quiet`: longer than any packet is in transit."""
 
 
 class UnplayableError(Exception):
-    """The engine, or every one, cannot do what the plan asks for: what, and which engine can."""
+    """The engine, or every engine, cannot run the plan. The text says why, and which engine can."""
 
 
 @attrs.frozen
@@ -51,15 +51,15 @@ class Outcome:
     """The result of a run."""
 
     digest: str
-    """SHA-256 over all rows: equal runs have equal digests."""
+    """SHA-256 of all rows: equal runs have equal digests."""
     steps: int
-    """Events that happened."""
+    """The number of processed events."""
     end: Micros
-    """When it ended, in true time."""
+    """The end of the run, in true time."""
 
 
 class Run:
-    """One plan, played in a world."""
+    """One plan, run in a world."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -73,14 +73,14 @@ class Run:
         self.inspection = Inspection(world)
         self.meetings = Meetings(world)
         self.core: Sequence[int] | None = None
-        """The nodes that have been healed, if not all."""
+        """The healed nodes; None for all."""
         self.quiet: Micros = QUIET
         """How long all must be idle before the drain ends."""
 
-    # Its course.
+    # The course of the run.
 
     def play(self) -> Outcome:
-        """Play the plan to its end. The observer gets rows once a simulated second."""
+        """Run the plan to its end. The observer receives rows once per simulated second."""
         engine, recorder = self.engine, self.recorder
         recorder.keep_back()
         try:
@@ -96,11 +96,12 @@ class Run:
         return self.outcome()
 
     def outcome(self) -> Outcome:
-        """The result."""
+        """Return the result."""
         return Outcome(self.recorder.digest(), self.engine.steps, self.engine.now)
 
     def parts(self) -> Iterator[Micros]:
-        """The parts of a run. The caller lets time pass until each moment that is yielded."""
+        """Yield the end of each part of the run. The caller advances the time to it before it
+        continues."""
         yield from self.warm_up()
         self.begin()
         yield self.plan.chaos
@@ -141,7 +142,7 @@ class Run:
         self.inspection.check_all()
 
     def _set_limit(self, limit: Limit) -> None:
-        """QUEUE LIMIT. The row is written before the order is answered."""
+        """Send QUEUE LIMIT. The row is written before the reply."""
         host = self.world.hosts[limit.node]
         if not host.is_up or host.is_paused:
             return
@@ -177,7 +178,7 @@ class Run:
         self._note("heal.end", ",".join(f"n{number}" for number in self.core or numbers))
 
     def _reunite(self, core: Sequence[int]) -> None:
-        """Let nodes that do not know each other meet again, as an operator would."""
+        """Make nodes that do not know each other meet again, as an operator would."""
         for number in core:
             self.fault_actions.meet(number)
 
@@ -214,12 +215,12 @@ class Run:
 
 
 def has_journals(plan: Plan) -> bool:
-    """Do its nodes keep journals?"""
+    """Do the nodes of the plan keep journals?"""
     return dict(plan.config).get("appendonly") == "yes"
 
 
 def warm_up_of(plan: Plan) -> Micros:
-    """How long before time 0 the nodes start."""
+    """Return how long before time 0 the nodes start."""
     return MEETING_TIME if plan.forming == "meet" else WARM_UP
 
 
@@ -231,7 +232,7 @@ def run_on_heap(
     messages: bool = True,
     engine: Engine | None = None,
 ) -> Run:
-    """A run in which the event heap drives the nodes. `engine` replaces the heap."""
+    """Return a run in which the event heap drives the nodes. `engine` replaces the heap."""
     engine = engine or Engine(-warm_up_of(plan))
     recorder = Recorder(observer, messages=messages)
     world = NodeWorld(plan, engine, recorder, machine_factory, on_the_heap(engine))
@@ -246,9 +247,10 @@ def simulate(
     messages: bool = True,
     prepare: Callable[[Run], None] = lambda _: None,
 ) -> Outcome:
-    """Play a plan. Every row goes to the observer. `prepare` is called before it begins.
+    """Run a plan. The observer receives every row; `prepare` is called before the start.
 
-    Without `messages` it gets no rows of messages; the digest counts them all the same.
+    Without `messages` the observer receives no rows of messages; the digest includes them
+    nevertheless.
     """
     run = run_on_heap(plan, observer, machine_factory, messages=messages)
     prepare(run)

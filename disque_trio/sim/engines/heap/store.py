@@ -12,12 +12,13 @@ from disque_trio.sim.model.disk import BROKEN, Content, Disk
 from disque_trio.sim.scenarios.plan import Micros
 
 WRITE: Final[Micros] = 100
-"""How long a write into the system's cache takes if the node does not wait for it, with the way to
-a thread and back."""
+"""The time of a write into the system's cache if the node does not wait for it, with the way to a
+thread and back."""
 _LATE: Final = 0.125
-"""How often the node waits in vain for a write, which then is done in a later batch."""
+"""The probability that the node waits for a write in vain; it is then completed in a later
+batch."""
 _LOOK: Final[Micros] = 10_000
-"""How often a thread checks whether the disk still hangs."""
+"""The interval at which a thread checks whether the disk still hangs."""
 SALT: Final = 0x5EED
 
 
@@ -30,7 +31,7 @@ class SimFile:
         self._disk = disk
 
     def read(self, offset: int, count: int) -> bytes:
-        """Up to so many bytes."""
+        """Return up to `count` bytes."""
         return bytes(self.content.data[offset : offset + count])
 
     def append(self, data: bytes) -> None:
@@ -39,44 +40,44 @@ class SimFile:
         self.size += len(data)
 
     def sync(self) -> None:
-        """Put everything onto the disk."""
+        """Sync all writes to the disk."""
         self._disk.sync(self.content)
 
     def rewind(self, size: int) -> None:
-        """Go on writing there."""
+        """Continue to write at this position."""
         self.size = size
 
     def cut(self, size: int) -> None:
-        """Keep so many bytes; synced at once, which is simpler than the real file."""
+        """Keep this many bytes. The change is synced at once, unlike in the real file."""
         self.size = size
         del self.content.data[size:]
         self.content.settle()
 
     def loss(self) -> str:
-        """Never: no other process uses this disk."""
+        """Return an empty text: no other process uses this disk."""
         return ""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Do nothing: there is no handle."""
 
 
 Writing = tuple[Act, Act | None, Then]
-"""What to write, how to sync it, and what to call then."""
+"""The write, the sync, and what to call afterwards."""
 Syncing = tuple[Act, Outcome[Any], Then, int]
-"""How to sync, what came of the write before, what to call then, and how many writes the disk had
-seen when the sync began."""
+"""The sync, the outcome of the write, what to call afterwards, and the number of writes when the
+sync began."""
 
 
 class SimThread(SimulatedThread):
-    """The `DiskThread` of one life. What is written is in the system's cache after a moment, and
-    outlives the process from then on; the sync that follows takes the time of the disk."""
+    """The `DiskThread` of one life. A write reaches the system's cache after a moment, and survives
+    the process from then on; the following sync takes the time of the disk."""
 
     def __init__(self, engine: Engine, disk: Disk) -> None:
         super().__init__()
         self._engine = engine
         self._disk = disk
         self._is_over = False
-        """The process is gone, and its threads with it."""
+        """The process and its threads have ended."""
 
     def _begin(self, write: Act, sync: Act | None, then: Then) -> None:
         self._engine.later(WRITE, self._write, (write, sync, then))
@@ -115,7 +116,7 @@ class SimThread(SimulatedThread):
         sync: Act | None = None,
         wait_s: float = 0.0,
     ) -> None:
-        """If the node waits for it, a write takes no time, or is late."""
+        """Start a write. If the node waits for it, it takes no time, or is late."""
         disk = self._disk
         if not wait_s or sync is not None or disk.is_stalled or disk.rng.random() < _LATE:
             super().start(act, args, then, sync=sync)
@@ -128,7 +129,7 @@ class SimThread(SimulatedThread):
         then(failed)
 
     def end(self) -> None:
-        """The process is gone."""
+        """End the thread with its process."""
         self._is_over = True
 
 
@@ -146,36 +147,36 @@ class DiskStore:
         return bool(self._disk.file.data)
 
     def open(self) -> SimFile:
-        """The journal."""
+        """Return the journal."""
         return SimFile(self._disk, self._disk.file)
 
     def begin(self) -> SimFile:
-        """An empty file beside it."""
+        """Return an empty file beside the journal."""
         self._disk.check()
         return SimFile(self._disk, Content())
 
     def replace(self, new: JournalFile) -> None:
-        """Replace the journal by it."""
+        """Replace the journal by the new file."""
         assert isinstance(new, SimFile)
         self._disk.before = self._disk.before or self._disk.file
         self._disk.file = new.content
 
     def set_aside(self) -> None:
-        """There is nothing to be set aside."""
+        """Do nothing: there is no file to set aside."""
 
     def settle(self) -> None:
-        """Sync the names."""
+        """Sync the names of the files."""
         if self._disk.is_broken:
             raise OSError(5, BROKEN)
         self._disk.before = None
 
     def discard(self, new: JournalFile) -> None:
-        """Remove it."""
+        """Remove the new file."""
 
     def salt(self) -> int:
-        """Always the same, to find code that relies on a new one."""
+        """Return a constant, to expose code that relies on a new one each time."""
         return SALT
 
     def boot(self) -> str:
-        """Another one after each loss of power."""
+        """Return an id that changes with each power failure."""
         return f"boot {self._disk.power_losses}"

@@ -1,6 +1,6 @@
-"""The world of a run: hosts, with the links and clients that surround them.
+"""The world of a run: hosts, with their links and clients.
 
-What faults do to the world is in `fault_actions`.
+`fault_actions` applies faults to the world.
 """
 
 from abc import ABC, abstractmethod
@@ -29,15 +29,15 @@ from disque_trio.statemachine.directives import parse_line
 from disque_trio.statemachine.knobs import Knobs
 
 START_SPREAD: Final[Micros] = 100_000
-"""Nodes start within so much of each other, so that their heartbeats do not coincide."""
+"""Nodes start within this time of each other, so that their heartbeats do not coincide."""
 
 
 class FormingError(Exception):
-    """The nodes have not become a cluster in the warm-up."""
+    """The nodes have not formed a cluster in the warm-up."""
 
 
 class World(ABC):
-    """The world of one run. Each engine has hosts, links and client connections of its own."""
+    """The world of one run. Each engine has its own hosts, links and client connections."""
 
     clients: ClientConnections
     links: Links
@@ -60,11 +60,11 @@ class World(ABC):
 
     @abstractmethod
     def surround(self) -> None:
-        """Make `links` and `clients`."""
+        """Create `links` and `clients`."""
 
     @abstractmethod
     def make_host(self, site: Site) -> Host:
-        """A host, which links and clients know."""
+        """Return a host that is added to links and clients."""
 
     def add_host(self, number: int) -> Host:
         """Add a host."""
@@ -84,7 +84,7 @@ class World(ABC):
         return host
 
     def clock_plan(self, number: int) -> ClockPlan:
-        """The node's clocks in the plan."""
+        """Return the node's clocks in the plan."""
         clocks = self.plan.clocks
         return clocks[number - 1] if number <= len(clocks) else ClockPlan()
 
@@ -97,15 +97,15 @@ class World(ABC):
         return self.clients.add_agent(agent, self._vector())
 
     def form(self) -> Iterator[Micros]:
-        """Start the nodes, and wait until they are a cluster; `FormingError` if they never are. The
-        caller lets time pass until each moment that is yielded."""
+        """Start the nodes, and wait until they are a cluster. Raise `FormingError` if they do not
+        become one. The caller advances the time to each moment that is yielded."""
         self._start_all()
         yield 0
         if not self.is_formed(list(self.hosts)):
             raise FormingError(f"{self.plan.scenario}, seed {self.plan.seed}: no cluster at time 0")
 
     def _start_all(self) -> None:
-        """They know each other, or n1 meets them."""
+        """Start all nodes. They know each other, or n1 meets them."""
         for host in self.hosts.values():
             spread = stream(self.plan.seed, "start", host.number).random()
             self.engine.later(int(spread * START_SPREAD), self._start_fresh, host)
@@ -121,7 +121,7 @@ class World(ABC):
             self.meet(first, host)
 
     def is_formed(self, numbers: Sequence[int]) -> bool:
-        """Does every one of these nodes run and have links to all the others?"""
+        """Do all these nodes run, and have links to each other?"""
         hosts = [self.hosts[number] for number in numbers]
         return all(
             host.is_up
@@ -138,24 +138,24 @@ class World(ABC):
         self.clients.settle(self._operating)
 
     def meet(self, host: Host, other: Host) -> None:
-        """CLUSTER MEET."""
+        """Send CLUSTER MEET."""
         self.command(host, "CLUSTER", "MEET", other.ip, PORT)
 
     def introduce(self, host: Host) -> None:
-        """All others meet the node, if they do not know it."""
+        """Make all other nodes meet the node, unless they know it."""
         for other in self.others(host):
             if other.is_up and not other.knows(host.id):
                 other.note("meet", peer=host.name)
                 self.meet(other, host)
 
     def others(self, host: Host) -> list[Host]:
-        """All other hosts."""
+        """Return all other hosts."""
         return [other for other in self.hosts.values() if other is not host]
 
 
 def config_of(plan: Plan) -> Config:
-    """The configuration of every node."""
-    config = Config(trace_sample=0)  # the run keeps the rows of all jobs
+    """Return the configuration of every node."""
+    config = Config(trace_sample=0)  # the run records the rows of all jobs
     for name, value in plan.config:
         config = parse_line(config, [name, *value.split()])
     return config

@@ -23,7 +23,7 @@ from disque_trio.statemachine.address import BUS_OFFSET
 
 _NETWORKS: Final = range(16, 240)
 _PORTS: Final = range(11_000, 22_000)
-"""So that bus ports are below the kernel's ephemeral ones."""
+"""Bus ports are then below the kernel's ephemeral ports."""
 _TRIES: Final = 100
 
 
@@ -40,25 +40,25 @@ class NodeAddresses:
 
     @property
     def bus_port(self) -> int:
-        """Where nodes and proxies listen for links."""
+        """The port on which nodes and proxies listen for links."""
         return self.port + BUS_OFFSET
 
     def own(self, node: int) -> str:
-        """Where its process is."""
+        """Return the address of the node's process."""
         return f"127.{self.network}.0.{node}"
 
     def seen(self, node: int) -> str:
-        """Where others see it."""
+        """Return the address at which other nodes see the node."""
         return f"127.{self.network}.1.{node}"
 
     def node_at(self, own: str) -> int:
-        """The node whose own address this is; 0 for others."""
+        """Return the node with this own address; 0 if there is none."""
         start, _, number = own.rpartition(".")
         return int(number) if start == f"127.{self.network}.0" else 0
 
 
 def find(nodes: int) -> NodeAddresses:
-    """Free addresses. Raises `NoAddressError`."""
+    """Return free addresses. Raise `NoAddressError` if there are none."""
     draw = random.SystemRandom()
     for _ in range(_TRIES):
         addresses = NodeAddresses(draw.choice(_NETWORKS), draw.choice(_PORTS))

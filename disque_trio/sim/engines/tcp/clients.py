@@ -23,26 +23,26 @@ ClientAddress = tuple[str, str]
 
 
 class Sockets:
-    """All connections of a run, and what tells which is which."""
+    """All connections of a run, with the data that identify them in traces."""
 
     def __init__(self, engine: LiveEngine, addresses: NodeAddresses, nursery: trio.Nursery) -> None:
         self.engine = engine
         self.addresses = addresses
         self._nursery = nursery
         self.agents: dict[ClientAddress, str] = {}
-        """The agent of each connection."""
+        """By connection: the name of its agent."""
         self.operations: dict[ClientAddress, list[int]] = {}
-        """The numbers of its requests that nodes trace, in order."""
+        """By connection: the numbers of its requests that nodes trace, in order."""
 
     def connect(self, clients: ClientConnections, connection: ClientConnection) -> Line:
-        """Connect to the node, which may turn out to be down."""
+        """Connect to the node, which may be down."""
         socket = ConnectionSocket(self, clients, connection)
         self._nursery.start_soon(socket.serve)
         return socket
 
 
 class ConnectionSocket:
-    """One connection, with the requests that wait to be written."""
+    """One connection, with the requests that are not yet written."""
 
     def __init__(
         self, sockets: Sockets, clients: ClientConnections, connection: ClientConnection
@@ -61,11 +61,11 @@ class ConnectionSocket:
         self._came.set()
 
     def hang_up(self) -> None:
-        """The agent hangs up."""
+        """Close the connection for the agent."""
         self._scope.cancel()
 
     async def serve(self) -> None:
-        """Carry requests and replies until the connection ends."""
+        """Forward requests and replies until the connection ends."""
         host, addresses = self._connection.host, self._sockets.addresses
         with broken(), self._scope:
             stream = await trio.open_tcp_stream(addresses.own(host.number), addresses.port)

@@ -1,4 +1,4 @@
-"""Polls running nodes: reads their traces, and asks them for their links."""
+"""Polls running nodes: reads their traces, and requests their links."""
 
 from collections.abc import Callable
 from typing import Final
@@ -29,7 +29,8 @@ class Poller:
         self._see = see
 
     async def run(self) -> None:
-        """Until cancelled. `MachineError` if a node ends by itself, or does not when told."""
+        """Poll until cancelled. Raise `MachineError` if a node ends by itself, or does not end
+        after SIGTERM."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._read)
             nursery.start_soon(self._ask_all)
@@ -64,7 +65,7 @@ class Poller:
 
 
 async def _links(stream: trio.SocketStream) -> frozenset[NodeId]:
-    """The nodes that CLUSTER NODES lists as connected."""
+    """Return the nodes that CLUSTER NODES lists as connected."""
     parser = ReplyParser()
     while data := await stream.receive_some(_READ):
         for reply in parser.feed(data):

@@ -24,7 +24,7 @@ STOPS_WITHIN: Final[Micros] = 30_000_000
 
 
 class ProcessHost(Host):
-    """A host with a process, seen from outside."""
+    """A host with a process, which is observed from outside."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ProcessHost(Host):
         self.process = process
         self.tail = TraceReader(process.trace)
         self.links: frozenset[NodeId] = frozenset()
-        """The nodes to which it had links when last asked."""
+        """The nodes to which it had links at the last poll."""
         self.ids: dict[NodeId, None] = {}
         """All ids that it has had."""
         self.starts_fresh = True
@@ -56,21 +56,21 @@ class ProcessHost(Host):
         return self.process.is_running
 
     def has_jobs(self) -> bool:
-        """As far as its trace has been read."""
+        """Does its node have a record of any job, in the trace read so far?"""
         return self.is_up and bool(self.tail.held)
 
     def knows(self, other: NodeId) -> bool:
-        """True if it has a link: to meet once too often does no harm."""
+        """Does it have a link to the other node? If not, an unnecessary MEET does no harm."""
         return other in self.links
 
     def is_linked_to(self, other: NodeId) -> bool:
-        """When it was last asked."""
+        """Did it have a link to the other node at the last poll?"""
         return other in self.links
 
     # Its life.
 
     def new_identity(self) -> None:
-        """A new id, for the next life."""
+        """Set a new id for the next life."""
         super().new_identity()
         self.ids[self.id] = None
         if self.lives:
@@ -89,7 +89,7 @@ class ProcessHost(Host):
         self.process.start()
 
     def _first_table(self, others: Sequence[Peer]) -> bytes:
-        """A nodes.conf, so that the node has the id from the plan's seed."""
+        """Return a nodes.conf with the id from the plan's seed."""
         port = self.addresses.port
         peers = [Peer(other.id, other.ip, port) for other in others]
         myself = Peer(self.id, "", port, MYSELF)
@@ -99,7 +99,8 @@ class ProcessHost(Host):
         return nodes_text(machine.state, handshakes=False)
 
     def stop(self) -> bool:
-        """SIGTERM; the process ends later. False if it has had one already."""
+        """Send SIGTERM; the process ends later. Return False if it is already stopping or not
+        running."""
         if self.is_stopping or not self.is_up:
             return False
         self.is_stopping = True
@@ -108,7 +109,7 @@ class ProcessHost(Host):
         return True
 
     def look_after(self) -> None:
-        """Take note of a process that has ended after SIGTERM. `MachineError` if one has ended by
+        """Record that a process has ended after SIGTERM. Raise `MachineError` if one has ended by
         itself, or does not end."""
         has_ended = self.process.has_ended_by_itself
         if has_ended and self.is_stopping:
@@ -121,8 +122,8 @@ class ProcessHost(Host):
             )
 
     def crash(self, cause: str, detail: str = "") -> None:
-        """kill -9; after an orderly stop there is nothing left to kill. Until then the process
-        writes rows itself."""
+        """Send SIGKILL; after an orderly stop there is no process left. Until then the process
+        itself may write rows."""
         self.is_stopping = False
         self.is_paused = False
         self.links = frozenset()
@@ -130,22 +131,22 @@ class ProcessHost(Host):
         self.note("crash", cause=cause, detail=detail)
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         self.is_paused = True
         self.process.freeze()
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self.is_paused = False
         self.process.thaw()
 
     def trace(self) -> NodeTrace:
-        """All rows of all its lives."""
+        """Return all rows of all its lives."""
         shorts = tuple(short_name(id) for id in self.ids)
         return NodeTrace(self.name, shorts, self.tail.rows, self.tail.begins)
 
     def note(self, kind: str, *, peer: str = "", cause: str = "", detail: str = "") -> None:
         """Write a row about the node, without its clocks. Ending a process takes time, in which it
-        may still write rows, so the time is read anew."""
+        may write rows, so the time is read again."""
         now = self._live.sync()
         self._recorder.add((now, kind, self.name, "", "", "", peer, cause, detail, 0, 0, 0, ()))

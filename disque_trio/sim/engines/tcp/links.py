@@ -1,4 +1,4 @@
-"""The links of the tcp engine, and the frames that our proxies see on them."""
+"""The links of the tcp engine, and the frames on them that the proxies forward."""
 
 import attrs
 import trio
@@ -18,7 +18,7 @@ from disque_trio.wire.frames import FrameParser
 
 @attrs.define(eq=False)
 class Flight:
-    """One frame: when it came to our proxy, and when it left it."""
+    """One frame: when it arrived at a proxy, and when it left it."""
 
     source: int
     target: int
@@ -29,10 +29,10 @@ class Flight:
     lost: Micros = NEVER
     why: str = ""
     link: ProcessLink | None = None
-    """On which it left our proxy."""
+    """The connection on which it left the proxy."""
 
     def begin(self, now: Micros) -> None:
-        """Count its times from now on."""
+        """Make its times count from `now`."""
         self.sent -= now
         self.received -= now if self.received < NEVER else 0
         self.lost -= now if self.lost < NEVER else 0
@@ -61,18 +61,18 @@ class ProxyLinks:
         return list(self._flights.values())
 
     def begin(self, now: Micros) -> None:
-        """Time 0 is now."""
+        """Set time 0 to now."""
         for flight in self._flights.values():
             flight.begin(now)
 
     def add(self, host: Host) -> None:
-        """Add a node that can be dialled."""
+        """Add a node that others can dial."""
         self._proxies.add(host.number, lambda: host.lives if host.is_up else 0)
 
     # FrameObserver.
 
     def sent(self, packet: FramePacket) -> None:
-        """A frame has arrived at our proxy."""
+        """A frame has arrived at a proxy."""
         assert isinstance(packet.frame, bytes), "processes send bytes"
         frames = FrameParser().feed(packet.frame)
         part = wording(frames[0].message, self._names) if frames else Wording("?")
@@ -83,11 +83,11 @@ class ProxyLinks:
         )
 
     def received(self, packet: FramePacket, link: ProcessLink) -> None:
-        """Our proxy passes it on to its node."""
+        """A proxy forwards the frame to its node."""
         flight = self._flights[packet.ref]
         flight.received, flight.link = self._engine.now, link
 
     def lost(self, packet: FramePacket, why: str) -> None:
-        """It is lost."""
+        """The frame is lost."""
         flight = self._flights[packet.ref]
         flight.lost, flight.why = self._engine.now, why

@@ -1,16 +1,15 @@
 """Merges the traces of nodes, the frames of proxies, and the rows of agents and faults.
 
-All have the clock of one machine, so they are sorted by time. A node does not know what became of a
-message, or to which agent a client's address belongs. This module finds out:
+All have the clock of one machine, so they are sorted by time. The trace of a node contains neither
+the fate of a message nor the agent of a client's address. This module derives both:
 
-- The frames that our proxies saw pair each ``send`` with its ``recv``, or show that it was lost
+- The frames that the proxies saw pair each ``send`` with its ``recv``, or show that it was lost
   (`pairing`).
 - Requests on one connection have the same order at both ends.
 
 A node reads its clock before its sockets, so its row about an input may have an earlier time than
-the input. Such a row, and those after it, get the time at which the input was on its way to it.
-
-Then it computes vector clocks, as the simulated engines keep them.
+the input. Such a row, and those after it, get the time at which the input was sent to the node.
+Then this module computes vector clocks, as the simulated engines do.
 """
 
 from collections import defaultdict
@@ -34,19 +33,19 @@ class Sources:
     """Everything that is merged."""
 
     epoch: Micros
-    """What the wall clock showed at time 0, in microseconds."""
+    """The reading of the wall clock at time 0, in microseconds."""
     traces: Sequence[NodeTrace]
     ours: Sequence[Row]
-    """Rows of agents and faults; their times count from the epoch already."""
+    """Rows of agents and faults; their times already count from the epoch."""
     flights: Sequence[Flight]
     agents: dict[ClientAddress, str]
-    """The agent of each connection."""
+    """By connection: the name of its agent."""
     operations: dict[ClientAddress, list[int]]
-    """The numbers of its requests that nodes trace."""
+    """By connection: the numbers of its requests that nodes trace."""
 
 
 def merge(sources: Sources) -> list[Row]:
-    """The history."""
+    """Return the merged history."""
     names = {short: trace.name for trace in sources.traces for short in trace.shorts}
     traces = [
         attrs.evolve(trace, rows=_translated(trace, names, sources)) for trace in sources.traces
@@ -60,7 +59,7 @@ def merge(sources: Sources) -> list[Row]:
 
 
 def _put_after_causes(traces: Iterable[NodeTrace], sources: Sources) -> None:
-    """No row of a node comes before the messages and requests that the node had read by then."""
+    """Move rows of nodes so that none precedes the messages and requests that the node had read."""
     arrivals = {flight.ref: flight.received for flight in sources.flights}
     requests = {row.ref: row.time for row in sources.ours if row.kind.endswith(".invoke")}
     for trace in traces:
@@ -74,7 +73,7 @@ def _put_after_causes(traces: Iterable[NodeTrace], sources: Sources) -> None:
 
 
 def _in_order(parts: Iterable[list[Row]]) -> list[Row]:
-    """By time. Within a microsecond: requests, then rows of nodes, then replies."""
+    """Sort by time; within a microsecond, requests precede rows of nodes, which precede replies."""
     return sorted((row for part in parts for row in part), key=lambda row: (row.time, _rank(row)))
 
 
@@ -85,14 +84,14 @@ def _rank(row: Row) -> int:
 
 
 _VIEW: Final = "view:"
-"""Marks the client of a node's row about a client. The agent's own row is better."""
+"""Prefix of the client in a node's row about a client. The agent's own row replaces this one."""
 
 
 def _is_view(row: Row) -> bool:
     return row.client.startswith(_VIEW)
 
 
-# What nodes wrote.
+# Rows of nodes.
 
 
 def _translated(trace: NodeTrace, names: dict[str, str], sources: Sources) -> list[Row]:
@@ -108,7 +107,8 @@ def _translated(trace: NodeTrace, names: dict[str, str], sources: Sources) -> li
         elif client:
             client = sources.agents.get(address, client)
         if row.kind == "start":
-            # A node starts with a nodes.conf that we have written: that is no earlier life.
+            # The first start of a node reads a nodes.conf that the engine wrote; it has no earlier
+            # life.
             cause, named = "empty" if row.node == named else "fresh", row.node
         rows.append(
             attrs.evolve(
@@ -123,7 +123,7 @@ def _translated(trace: NodeTrace, names: dict[str, str], sources: Sources) -> li
 
 
 def _number_of(row: Row, asked: dict[int, int], numbers: list[int]) -> int:
-    """The agent's number of a request, which the node numbers differently."""
+    """Return the agent's number of a request, which the node numbers differently."""
     if row.ref not in asked:
         asked[row.ref] = numbers[len(asked)] if len(asked) < len(numbers) else 0
     return asked[row.ref]
@@ -133,7 +133,7 @@ def _number_of(row: Row, asked: dict[int, int], numbers: list[int]) -> int:
 
 
 def _of_gossip(flights: Iterable[Flight]) -> list[Row]:
-    """Rows of heartbeat messages, which nodes do not trace."""
+    """Return rows of heartbeat messages, which nodes do not trace."""
     rows = []
     for flight in flights:
         if flight.wording.name not in GOSSIP:
@@ -157,13 +157,14 @@ def _of_gossip(flights: Iterable[Flight]) -> list[Row]:
 
 
 class _Clocks:
-    """The clocks of a run: the nodes in order, then the clients as they come."""
+    """The clocks of a run: those of the nodes in order, then those of clients in order of
+    appearance."""
 
     def __init__(self, nodes: Sequence[str]) -> None:
         self._clocks = {name: VectorClock(place) for place, name in enumerate(nodes)}
 
     def of(self, name: str) -> VectorClock:
-        """The actor's clock."""
+        """Return the actor's clock."""
         if name not in self._clocks:
             self._clocks[name] = VectorClock(len(self._clocks))
         return self._clocks[name]
@@ -187,7 +188,7 @@ def _compute_clocks(rows: list[Row], nodes: Sequence[str]) -> None:
 
 
 def _learned_from(row: Row, *, is_agents: bool) -> object:
-    """The key of the event at another actor that caused this one, if any."""
+    """Return the key of the event at another actor that caused this one, if any."""
     if row.kind == "recv":
         return ("message", row.ref)
     if is_agents and row.kind == "get.deliver":
@@ -200,7 +201,7 @@ def _learned_from(row: Row, *, is_agents: bool) -> object:
 
 
 def _key_of(row: Row, *, is_agents: bool) -> object:
-    """The key under which other actors learn of the event, if any."""
+    """Return the key under which other actors learn of the event, if any."""
     if row.kind == "send":
         return ("message", row.ref)
     if row.kind == "serve":

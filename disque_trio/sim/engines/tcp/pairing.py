@@ -1,13 +1,13 @@
-"""Pairs the messages in the traces of nodes with the frames that our proxies carried.
+"""Pairs the messages in the traces of nodes with the frames that the proxies carried.
 
-At the receiver, times do not tell which frame a row belongs to. Frames that a cut keeps on an old
-connection arrive after later ones of a new connection, and a node reads its clock before its
-sockets, so its row may have an earlier time than the frame at our proxy. The order on a connection
-does tell: a process reads what it brings from the beginning and without gaps, until the connection
-or the process ends. So a row belongs to the next frame like it of a connection to this process, and
+At the receiver, times do not determine the frame of a row. Frames that a cut delays on an old
+connection arrive after later ones on a new connection, and a node reads its clock before its
+sockets, so its row may have an earlier time than the frame at the proxy. But the order on a
+connection is reliable: a process reads it from the beginning and without gaps, until the connection
+or the process ends. So a row belongs to the next equal frame of a connection to this process, and
 every row has one.
 
-At the sender, times do tell: a row is written before its frame comes to our proxy.
+At the sender, times are reliable: a row is written before its frame arrives at the proxy.
 """
 
 from collections import defaultdict, deque
@@ -26,9 +26,9 @@ from disque_trio.tracing.rows import Row
 GOSSIP: Final = ("ping", "pong", "meet")
 """Heartbeat messages, which nodes do not trace."""
 _AHEAD: Final = 20
-"""Rows that tell which of two connections a message came on."""
+"""The number of rows that are examined to choose between two connections."""
 _NO_REF: Final = 1 << 40
-"""The numbers of messages that no proxy has seen begin here."""
+"""The numbers of messages that no proxy has seen start here."""
 
 Key = tuple[str, str, str, str]
 """Source, target, message, job."""
@@ -43,10 +43,10 @@ class NodeTrace:
     """The beginnings of its ids."""
     rows: list[Row]
     begins: Sequence[int] = (0,)
-    """Where the rows of each of its processes begin."""
+    """By process: the index of its first row."""
 
     def lives(self) -> list[list[Row]]:
-        """The rows of each process."""
+        """Return the rows of each process."""
         ends = [*self.begins[1:], len(self.rows)]
         return [self.rows[begin:end] for begin, end in zip(self.begins, ends, strict=True)]
 
@@ -84,8 +84,8 @@ class Pairing:
     # Senders.
 
     def _number_sends(self, carried: Sequence[Flight]) -> None:
-        """A frame belongs to the last row like it that was written before, and for which no later
-        frame is left: earlier ones may not have left their node."""
+        """Give each frame the last equal row that was written before it and is not taken by a later
+        frame: messages of earlier rows may not have left their node."""
         written: dict[Key, list[Row]] = defaultdict(list)
         for trace in self._traces.values():
             for row in trace.rows:
@@ -98,10 +98,10 @@ class Pairing:
             if rows:
                 rows.pop().ref = flight.ref
 
-    # The others.
+    # Lost messages.
 
     def lost(self) -> list[Row]:
-        """Rows of messages that were lost."""
+        """Return rows of messages that were lost."""
         rows = []
         number = _NO_REF
         for trace in self._traces.values():
@@ -119,7 +119,7 @@ class Pairing:
         return rows
 
     def _loss(self, flight: Flight) -> tuple[Micros, str] | None:
-        """When the frame was lost, and why; None if it was on its way when the run ended."""
+        """Return when the frame was lost, and why; None if it was in transit when the run ended."""
         if flight.lost < NEVER:
             return flight.lost, flight.why
         link = flight.link
@@ -131,7 +131,7 @@ class Pairing:
 
 
 def _streams(flights: Iterable[Flight], life: int) -> dict[str, list[deque[Flight]]]:
-    """By source: what each connection has brought to this process of the target."""
+    """Return, by source, the frames that each connection brought to this process of the target."""
     found: dict[ProcessLink, deque[Flight]] = {}
     streams: dict[str, list[deque[Flight]]] = defaultdict(list)
     for flight in flights:
@@ -146,9 +146,10 @@ def _streams(flights: Iterable[Flight], life: int) -> dict[str, list[deque[Fligh
 
 
 def _next_like(rows: Sequence[Row], streams: Sequence[deque[Flight]]) -> Flight | None:
-    """Take the frame of the first row from its stream. Where several streams have one like it next,
-    it is of the one that the following rows go on with. A node refuses some frames without a row:
-    where no stream has the frame next, the one which has it first goes on there."""
+    """Take the frame of the first row from its stream. If the row matches the next frame of several
+    streams, take the stream that the following rows continue best. A node refuses some frames
+    without a row: if the row matches no next frame, skip frames of the stream that has a match
+    first."""
     row = rows[0]
     heads = [stream for stream in streams if stream and _is_of(row, stream[0])]
     if heads:
@@ -169,7 +170,7 @@ def _next_like(rows: Sequence[Row], streams: Sequence[deque[Flight]]) -> Flight 
 
 
 def _fitting(rows: Sequence[Row], streams: Sequence[deque[Flight]], head: deque[Flight]) -> int:
-    """How many rows have their frame next if the first one is of that stream."""
+    """Return the number of rows that match a next frame if the first row belongs to this stream."""
     rest = [deque(islice(stream, stream is head, _AHEAD)) for stream in streams]
     for count, row in enumerate(rows[1:], 1):
         heads = [stream for stream in rest if stream and _is_of(row, stream[0])]

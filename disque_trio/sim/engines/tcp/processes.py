@@ -47,22 +47,22 @@ class NodeProcess:
 
     @property
     def trace(self) -> Path:
-        """Its trace file, of all its lives."""
+        """The trace file of all its lives."""
         return self.directory / TRACE
 
     @property
     def log(self) -> str:
-        """Its log."""
+        """The text of its log."""
         return (self.directory / "log").read_text(errors="replace")
 
     @property
     def has_ended_by_itself(self) -> bool:
-        """Has it been started, and ended without `kill`?"""
+        """Was it started, and did it end without `kill`?"""
         return self._process is not None and self._process.poll() is not None
 
     @property
     def is_running(self) -> bool:
-        """Is there a process that runs?"""
+        """Does its process run?"""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -79,22 +79,22 @@ class NodeProcess:
             )
 
     def kill(self) -> None:
-        """kill -9, and wait until it is gone."""
+        """Send SIGKILL, and wait until the process has ended."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(PATIENCE_S)
             self._process = None
 
     def terminate(self) -> None:
-        """SIGTERM."""
+        """Send SIGTERM."""
         self._signal(signal.SIGTERM)
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -113,9 +113,9 @@ class NodeProcess:
 
 
 def die_with_parent(parent: int) -> None:
-    """In a new process: let the kernel kill it when its parent ends, however that may be.
+    """In a new process: make the kernel kill it when its parent ends, for whatever reason.
 
-    It ends at once if the parent, whose pid is given, has ended before. Only on Linux.
+    It ends at once if the parent, whose pid is given, has already ended. Only on Linux.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

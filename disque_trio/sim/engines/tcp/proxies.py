@@ -1,6 +1,6 @@
 """Proxies between real nodes: each splits a stream into frames and writes them to the other node.
 
-The network model, by way of `Links`, decides what happens to a frame on its way.
+Between the two, `Links` applies the network model to each frame.
 """
 
 import socket
@@ -28,7 +28,7 @@ class Splitter:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that are complete now."""
+        """Return the frames that are now complete."""
         data = self._rest + data
         frames: list[bytes] = []
         at = 0
@@ -48,13 +48,13 @@ class ProcessLink:
     """A connection of a proxy to a process of a node."""
 
     life: int = 0
-    """Which of the node's processes it is, from 1; 0 while, or if, there is no connection."""
+    """The number of the node's process, from 1; 0 without a connection."""
     has_ended: bool = False
-    """It has ended before the run."""
+    """The connection ended before the run did."""
 
 
 class SocketHandler:
-    """One end of a connection: our socket to a real node."""
+    """One end of a connection: the proxy's socket to a real node."""
 
     def __init__(
         self, engine: LiveEngine, on_received: Callable[[FramePacket, ProcessLink], None]
@@ -70,17 +70,17 @@ class SocketHandler:
     # LinkHandler.
 
     def linked(self) -> None:
-        """Nothing to do: the node was connected when our listener accepted it."""
+        """Do nothing: the node was connected when the proxy's listener accepted it."""
 
     def receive(self, packet: FramePacket) -> None:
-        """Send a frame to our node."""
+        """Send a frame to the node."""
         self._on_received(packet, self.link)
         assert isinstance(packet.frame, bytes), "processes send bytes"
         self._unsent.append(packet.frame)
         self._came.set()
 
     def ended(self) -> None:
-        """Close after what was sent."""
+        """Close the socket after the frames sent so far."""
         self._is_over = True
         self._came.set()
 
@@ -98,7 +98,7 @@ class SocketHandler:
             self.hang_up()
 
     def hang_up(self) -> None:
-        """Our node's side has ended."""
+        """End the connection, because the node's side has ended."""
         self._engine.sync()
         if self.end is not None:
             self.end.hang_up()
@@ -146,8 +146,8 @@ class Proxies:
         self._lives: dict[int, Callable[[], int]] = {}
 
     def add(self, node: int, life: Callable[[], int]) -> None:
-        """Listen at the address where others see the node. `life` tells which of its processes
-        runs, from 1, or 0 if none does."""
+        """Listen at the address where other nodes see the node. `life` returns the number of its
+        running process, from 1, or 0 if there is none."""
         self._lives[node] = life
         sock = socket.create_server((self._addresses.seen(node), self._addresses.bus_port))
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
@@ -162,7 +162,7 @@ class Proxies:
         self._nursery.start_soon(listen)
 
     async def _dialled(self, stream: trio.SocketStream, target: int) -> None:
-        """A node has dialled another one."""
+        """Handle a node that has dialled another one."""
         try:
             address = stream.socket.getpeername()[0]
         except OSError:
@@ -178,7 +178,7 @@ class Proxies:
         await handler.serve(stream)
 
     def _handler_for(self, end: End) -> SocketHandler:
-        """The other half of a connection: to the node that was dialled."""
+        """Return the handler for the other half of a connection, to the dialled node."""
         handler = SocketHandler(self._engine, self._on_received)
         handler.end = end
         self._nursery.start_soon(self._go_on, handler, end.far.node, end.node)

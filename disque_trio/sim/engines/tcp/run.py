@@ -1,13 +1,13 @@
 """The tcp engine: real server processes on the loopback network, in real time.
 
-Each node is a process of `disque-trio server` that writes its own trace. Its links run through our
-proxies (`tcp.addresses`), where the network model of the other engines delays, keeps and cuts them.
-Crashes are kill -9, pauses SIGSTOP. The agents are those of the other engines, over sockets. At the
-end all traces are merged into one history.
+Each node is a process of `disque-trio server` that writes its own trace. Its links run through
+proxies (`tcp.addresses`), where the network model of the other engines delays, blocks and cuts
+them. A crash is SIGKILL, a pause SIGSTOP. The agents are those of the other engines, on sockets. At
+the end all traces are merged into one history.
 
-Real time cannot be controlled, so a plan has another history each time. Faults upon an event come a
-moment after it. Clocks and the speed of processes cannot be changed, and streams cannot lose single
-frames as hostile links do: plans with such faults are refused.
+Real time cannot be controlled, so a plan has another history each time. A fault upon an event
+starts a moment after the event. The engine cannot change clocks or the speed of processes, and
+streams cannot lose single frames as hostile links do: plans with such faults are refused.
 """
 
 import tempfile
@@ -37,7 +37,7 @@ _MOST_NODES: Final = 250
 def simulate(
     plan: Plan, observer: Callable[[Row], None] | None = None, *, messages: bool = True
 ) -> Outcome:
-    """Play a plan in real time; then every row goes to the observer, in order."""
+    """Run a plan in real time; afterwards the observer receives every row, in order."""
     check(plan)
     with tempfile.TemporaryDirectory(prefix="disque-trio-") as directory, ungrouped():
         rows = trio.run(_play, plan, Path(directory))
@@ -73,7 +73,7 @@ def _unplayable(what: str) -> UnplayableError:
 async def _play(plan: Plan, directory: Path) -> list[Row]:
     rows: list[Row] = []
     async with trio.open_nursery() as nursery:
-        # Time begins long before the nodes are ready: processes take their time.
+        # Time starts long before the nodes are ready: processes take time to start.
         live = LiveEngine(_wall, -FORMING_TIME)
         world = ProcessWorld(
             attrs.evolve(plan, vector_clocks=False),
@@ -86,7 +86,7 @@ async def _play(plan: Plan, directory: Path) -> list[Row]:
         run = Run(world)
 
         def see(row: Row) -> None:
-            """A node has written a row: pass it to faults that wait for its kind."""
+            """Pass a row of a node to the faults that wait for its kind."""
             if row.kind in run.faults.kinds:
                 run.faults.see(attrs.astuple(world.with_our_names(row), recurse=False))
 
@@ -101,5 +101,5 @@ async def _play(plan: Plan, directory: Path) -> list[Row]:
 
 
 def _wall() -> Micros:
-    """The wall clock, because the nodes' traces have it."""
+    """Return the time of the wall clock, which the nodes' traces use."""
     return time.time_ns() // 1000

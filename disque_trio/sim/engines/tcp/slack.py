@@ -8,15 +8,15 @@ from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.scenarios.value_types import SECOND
 
 CAUSES: Final = ("D1", "D2", "D4", "D5", "D6")
-"""Duplicates that a busy machine may cause without any fault: workers, nodes and messages are late,
-and the failure detector suspects late nodes and gives links to them up."""
+"""Causes of duplicates on a busy machine without any fault: workers, nodes and messages are late,
+and the failure detector suspects late nodes and closes links to them."""
 
 NO_PROCESSOR: Final = SECOND
-"""How long a process on a busy machine may get no processor time."""
+"""How long a process on a busy machine may wait for the processor."""
 
 
 def with_slack(plan: Plan) -> Plan:
-    """The plan by which a run in real time is judged: lateness proves nothing there."""
+    """Return the plan by which a run in real time is judged: lateness is no violation there."""
     duplicates = tuple(dict.fromkeys((*plan.expect.duplicates, *CAUSES)))
     latency = plan.link.latency
     late = attrs.evolve(

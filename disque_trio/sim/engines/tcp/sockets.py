@@ -13,7 +13,7 @@ _NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 @contextlib.contextmanager
 def broken() -> Iterator[None]:
-    """Treat every error of a socket whose other side has gone as its end."""
+    """Treat every error of a socket whose other side has ended as its end."""
     with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
         yield
 

@@ -12,21 +12,21 @@ from disque_trio.tracing.rows import Row
 
 @attrs.define(eq=False)
 class TraceReader:
-    """One node's trace, as it grows, with the rows as the node wrote them."""
+    """One node's growing trace, with the rows as the node wrote them."""
 
     path: Path
     rows: list[Row] = attrs.Factory(list)
     """All rows so far."""
     begins: list[int] = attrs.Factory(list)
-    """Where the rows of each process begin."""
+    """By process: the index of its first row."""
     held: dict[str, None] = attrs.Factory(dict)
-    """The jobs that the node has a record of, in this life."""
+    """The jobs of which the node has a record, in this life."""
     _file: BinaryIO | None = None
     _rest: bytes = b""
     _returned: int = 0
 
     def begin(self) -> None:
-        """A process is about to start; there is none now."""
+        """Prepare for the start of a process; none runs now."""
         self._load()
         if self._file is not None:
             # The new process removes an unfinished last line.
@@ -35,7 +35,7 @@ class TraceReader:
         self.begins.append(len(self.rows))
 
     def read(self) -> list[Row]:
-        """The rows since the last call."""
+        """Return the rows since the last call."""
         self._load()
         rows = self.rows[self._returned :]
         self._returned = len(self.rows)

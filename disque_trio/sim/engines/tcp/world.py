@@ -1,4 +1,4 @@
-"""The world of the tcp engine, with processes in it."""
+"""The world of the tcp engine, whose hosts have processes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +53,7 @@ class ProcessWorld(World):
         super().__init__(plan, engine, recorder)
 
     def surround(self) -> None:
-        """Proxies and sockets."""
+        """Create proxies and sockets."""
         live, recorder, addresses, nursery = (
             self._live,
             self.recorder,
@@ -66,7 +66,7 @@ class ProcessWorld(World):
         self.clients = ClientConnections(live, recorder, self.sockets.connect)
 
     def make_host(self, site: Site) -> Host:
-        """A host of processes."""
+        """Return a host of processes."""
         number = site.number
         zone = (("replica-zone", self.plan.zone(number)),) if self.plan.zones else ()
         process = NodeProcess(self._directory, self.addresses, number, (*self.plan.config, *zone))
@@ -77,7 +77,7 @@ class ProcessWorld(World):
         return host
 
     def form(self) -> Iterator[Micros]:
-        """Start the processes; once all are linked, it is time 0."""
+        """Start the processes; when all are linked, time 0 begins."""
         self._start_all()
         while not self.is_formed(list(self.hosts)):
             if self._live.now >= -_LOOK:
@@ -87,11 +87,12 @@ class ProcessWorld(World):
         self._live.restart()
 
     def meet(self, host: Host, other: Host) -> None:
-        """CLUSTER MEET."""
+        """Send CLUSTER MEET."""
         self.command(host, "CLUSTER", "MEET", other.ip, self.addresses.port)
 
     def introduce(self, host: Host) -> None:
-        """All others meet the node. It may not listen yet, so they try again until they know it."""
+        """Make all other nodes meet the node. It may not listen yet, so they repeat it until they
+        know it."""
         self._introduce((host, host.id, TRIES))
 
     def _introduce(self, asked: tuple[Host, NodeId, int]) -> None:
@@ -104,7 +105,7 @@ class ProcessWorld(World):
                 self._live.later(AGAIN, self._introduce, (host, name, tries - 1))
 
     def command(self, host: Host, *words: Word, refused: Refused | None = None) -> None:
-        """Send a command to a node, and again if it does not listen yet."""
+        """Send a command to a node, and repeat it if the node does not listen yet."""
         self._command(host, words, refused, TRIES)
 
     def _command(
@@ -131,7 +132,7 @@ class ProcessWorld(World):
             host.tail.close()
 
     def sources(self, ours: list[Row]) -> Sources:
-        """What there is to merge. Raises `MachineError` if a node has raised."""
+        """Return everything to merge. Raise `MachineError` if a node has logged a traceback."""
         for host in self.processes:
             if "Traceback" in host.process.log:
                 raise MachineError(f"{host.name}: {host.process.log[-2000:]}")
@@ -145,7 +146,7 @@ class ProcessWorld(World):
         )
 
     def with_our_names(self, row: Row) -> Row:
-        """A node's row with the run's names and time."""
+        """Return a node's row with the run's names and time."""
         names = {short_name(id): name for id, name in self.names.items()}
         node, peer = names.get(row.node, ""), names.get(row.peer, row.peer)
         return attrs.evolve(row, time=row.time - self._live.epoch, node=node, peer=peer)

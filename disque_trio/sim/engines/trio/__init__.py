@@ -1,4 +1,4 @@
-"""The trio engine: the very nodes that run on sockets, in virtual time, in a simulated world.
+"""The trio engine: nodes in Trio tasks, in virtual time, in a simulated world.
 
 It imports the heap engine and `node`.
 """

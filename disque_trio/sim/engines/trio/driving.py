@@ -1,4 +1,4 @@
-"""Drives a node by a task of Trio, as a process of its own would be."""
+"""Drives a node in a Trio task, like a process of its own."""
 
 import math
 from typing import Any
@@ -56,7 +56,7 @@ class TaskDriver:
             host.has_ended()
 
     async def run(self) -> None:
-        """One batch after the other."""
+        """Run one batch after another."""
         node = self._node
         node.start()
         while not node.life.is_over:
@@ -65,7 +65,7 @@ class TaskDriver:
             await trio.sleep(self._host.slowness / 1_000_000)
 
     async def _wait(self) -> None:
-        """Wait until there is something to do and the process may do it."""
+        """Wait until there is work and the process may run."""
         event_loop, node = self._event_loop, self._node
         while True:
             self._came = trio.Event()

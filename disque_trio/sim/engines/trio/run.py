@@ -1,10 +1,9 @@
-"""The trio engine: each node is a task of Trio, in virtual time, in the world of the heap engine.
+"""The trio engine: each node is a Trio task, in virtual time, in the world of the heap engine.
 
-The nodes, their world and the plans are those of the heap engine, and only the driver differs:
-where there the next batch is an event, here each node has a task that sleeps until there is
-something to do, and the seed decides how tasks interleave. So a plan has one history here too, but
-another one: two events of the same microsecond may come in another order. It is some five times
-slower.
+The nodes, their world and the plans are those of the heap engine; only the driver differs. There
+the next batch is an event; here each node has a task that sleeps until there is work, and the seed
+decides how tasks interleave. So a plan has one history here too, but a different one: two events of
+the same microsecond may happen in another order. This engine is about five times slower.
 """
 
 from collections.abc import Callable
@@ -37,8 +36,8 @@ def simulate(
     look: Callable[[Run], None] = lambda _: None,
     prepare: Callable[[Run], None] = lambda _: None,
 ) -> Outcome:
-    """Play a plan. Every row goes to the observer; without `messages` but those of messages.
-    `prepare` is called before it begins, `look` before each part."""
+    """Run a plan. The observer receives every row, or every row except those of messages without
+    `messages`. `prepare` is called before the start, `look` before each part."""
 
     async def main() -> Outcome:
         engine = LiveEngine(lambda: round(trio.current_time() * SECOND), -warm_up_of(plan))

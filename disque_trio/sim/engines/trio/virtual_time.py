@@ -1,4 +1,4 @@
-"""Trio with virtual time and a scheduler that a seed decides (docs/engines.md, "heap and trio").
+"""Trio with virtual time and a seeded scheduler (docs/engines.md, "heap and trio").
 
 The scheduler's switch and its random source are private to Trio. Only this module uses them, and a
 test fails if a new Trio does not have them.
@@ -18,7 +18,7 @@ _Result = TypeVar("_Result")
 _SWITCH: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
 _SOURCE: Final = "_r"
 _IDLE_S: Final = 0.001
-"""How long the real thread sleeps, when nothing can happen, before it looks again."""
+"""How long the real thread sleeps, when no task can run, before it looks again."""
 _LOOKS: Final = 3
 
 
@@ -36,14 +36,15 @@ class JumpClock(trio.abc.Clock):
         self._now = 0.0
 
     def start_clock(self) -> None:
-        """It stands still until then."""
+        """Do nothing: the clock stands still until Trio asks for a sleep time."""
 
     def current_time(self) -> float:
-        """Seconds since the run began."""
+        """Return the seconds since the run began."""
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Never sleep for real, unless there is nothing to wake up for."""
+        """Advance the time to the deadline and sleep for 0 s. Sleep for real only if no task has a
+        deadline."""
         if deadline == math.inf:
             return _IDLE_S
         self._now = max(self._now, deadline)
@@ -51,13 +52,13 @@ class JumpClock(trio.abc.Clock):
 
 
 class DeadlockDetector(trio.abc.Instrument):
-    """Ends a run in which no task can ever run again, which would sleep for ever."""
+    """Ends a run in which no task can run again, and which would sleep forever."""
 
     def __init__(self, scope: trio.CancelScope) -> None:
         self._scope = scope
         self._looks = 0
         self.waiting: list[str] = []
-        """The tasks of the deadlock, once there is one."""
+        """The tasks in the deadlock, once there is one."""
 
     def before_io_wait(self, timeout: float) -> None:
         """No task runs: count such looks."""
@@ -82,7 +83,7 @@ def _names(task: trio.lowlevel.Task | None) -> Iterator[str]:
 
 @contextlib.contextmanager
 def seeded_scheduler(seed: str) -> Iterator[None]:
-    """Let the seed decide which of the ready tasks runs first."""
+    """Make the seed decide which of the ready tasks runs first."""
     source = getattr(_run, _SOURCE, None)
     if not hasattr(_run, _SWITCH) or not isinstance(source, random.Random):
         raise RuntimeError(f"Trio {trio.__version__} cannot be made deterministic in this way")
@@ -99,7 +100,8 @@ def seeded_scheduler(seed: str) -> Iterator[None]:
 def run(
     seed: str, main: Callable[[], Awaitable[_Result]], clock: JumpClock | None = None
 ) -> _Result:
-    """`trio.run` in virtual time, by this clock. Raises `DeadlockError`, and what `main` raises."""
+    """Run `main` like `trio.run`, in the virtual time of this clock. Raise `DeadlockError`, or what
+    `main` raises."""
 
     async def watched() -> _Result:
         with trio.CancelScope() as scope:
