@@ -60,7 +60,7 @@ def test_a_file_that_a_node_writes_to_may_end_within_a_record(make: Make, capsys
 
     out = capsys.readouterr().out
     assert "of a record that is being written" in out
-    assert "a running node holds it" in out
+    assert "a running node uses it" in out
 
 
 def test_what_is_no_file_is_refused_with_its_name(tmp_path: object, capsys: Capture) -> None:
