@@ -162,7 +162,7 @@ def test_files_with_secrets_that_others_can_read_are_told_with_one_advice(tmp_pa
     for finding, path in zip(found, (file, secret), strict=True):
         assert finding.level is Level.WARNING
         assert "chmod" not in finding.what
-        assert finding.advice == f"chmod 600 {path}, and let the node's user own it"
+        assert finding.advice == f"chmod 600 {path}, and make the node's user its owner"
 
 
 def test_a_port_of_a_worker_that_is_taken_is_told(tmp_path: Path) -> None:
