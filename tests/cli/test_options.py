@@ -130,7 +130,7 @@ def test_repetition_may_have_no_end() -> None:
         ("-X TAG", "need a command"),
         ("-X TAG PING", "the command has no argument TAG"),
         ("-x -X TAG PING TAG", "not allowed with"),
-        ("--pipe PING", "give none"),
+        ("--pipe PING", "give no command"),
         ("--cacert ca.crt PING", "need --tls"),
         ("--insecure PING", "need --tls"),
         ("--tls --key me.key PING", "--key needs --cert"),

@@ -206,7 +206,7 @@ def test_records_of_the_original_cannot_be_told_apart_behind_damage(
 ) -> None:
     assert main(["repair", make(disque() + b"noise"), "--skip-damaged", "-y"]) == USAGE
 
-    assert "take --cut-damaged" in capsys.readouterr().err
+    assert "use --cut-damaged" in capsys.readouterr().err
 
 
 def test_a_file_of_another_kind_stays_as_it_is(make: Make, capsys: Capture) -> None:

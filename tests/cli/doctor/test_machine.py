@@ -56,7 +56,7 @@ def test_without_proc_the_disk_is_still_judged(
 
     (finding,) = machine.judge_node(here, tmp_path / "no-proc")
 
-    assert finding.what == f"10 MiB are free in {tmp_path}"
+    assert finding.what == f"only 10 MiB are free in {tmp_path}"
     assert list(machine.judge_node(in_a_container, tmp_path / "no-proc")) == []
 
 

@@ -93,7 +93,7 @@ def test_of_a_bounded_sample_nothing_is_said(home: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "what", "advice"),
     [
-        (["trace-file-sample 1"], "everything is traced", "trace-file-sample 100"),
+        (["trace-file-sample 1"], "every job is traced", "trace-file-sample 100"),
         (
             ["trace-file-sample 9", "trace-file-max-bytes 0"],
             "its size is not limited",
@@ -119,7 +119,7 @@ def test_a_trace_that_cannot_be_rotated_is_told(
 
     found = about(home, "trace-file rows.jsonl", "trace-file-sample 9")
 
-    assert any("it cannot be rotated and would grow on" in each.what for each in found)
+    assert any("it cannot be rotated and would grow without limit" in each.what for each in found)
 
 
 def test_a_file_that_this_user_may_not_write_is_told(
@@ -149,7 +149,7 @@ def test_little_memory_is_a_warning(home: Path, monkeypatch: pytest.MonkeyPatch)
 
     assert found.level is Level.WARNING
     assert "which leaves 20 MiB for jobs" in found.what
-    assert "raise maxmemory: 81mb" in found.advice
+    assert "raise maxmemory: with 81mb" in found.advice
 
 
 def test_a_socket_of_a_server_that_has_died_is_no_hindrance(home: Path) -> None:

@@ -50,8 +50,8 @@ def test_a_module_of_the_current_directory_is_found_and_its_app_too() -> None:
 
 def test_who_names_no_module_is_told_where_was_looked(folder: Path) -> None:
     where = f"neither in {folder} nor among installed packages"
-    assert refusal("nothing:app") == f"there is no module nothing: {where}"
-    assert refusal("goods.tasks") == f"there is no module goods.tasks: {where}"
+    assert refusal("nothing:app") == f"there is no module nothing, {where}"
+    assert refusal("goods.tasks") == f"there is no module goods.tasks, {where}"
     assert refusal(":app") == "'' is not a module: give one, such as shop.tasks:app"
 
 
