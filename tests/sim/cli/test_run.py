@@ -156,4 +156,4 @@ def test_the_help_says_what_the_exit_status_means(capsys: Capture) -> None:
     assert main(["--help"]) == PASSED
 
     out = capsys.readouterr().out
-    assert "3    nothing was tested" in out
+    assert "3    the result says nothing" in out
