@@ -24,7 +24,7 @@ _EPILOG: Final = "\n".join(
 )
 
 _FASTER: Final = (
-    "pure is Python alone; a compiled node takes less than half of the processor time for a job: "
+    "pure: Python only; a compiled node uses less than half of the processor time per job: "
     "DISQUE_FORM=compiled pip install --no-binary disque-trio 'disque-trio[server]'\n"
 )
 _INTERRUPTED: Final = 130
@@ -111,7 +111,7 @@ def _slip(words: Sequence[str]) -> str:
     nearest = import_module("disque_trio.statemachine.suggestions").nearest
     near: bytes | None = nearest(os.fsencode(word), [name.encode() for name in COMMANDS])
     hint = f"did you mean '{near.decode()}'?" if near else f"there are {', '.join(COMMANDS)}"
-    return f"invalid choice: '{word}' is no command; {hint}"
+    return f"invalid choice: '{word}' is not a command; {hint}"
 
 
 class _Version(argparse.Action):

@@ -22,7 +22,7 @@ COMMANDS: Final = {
     ),
     "up": Program(
         "disque_trio.serving.up",
-        "run a cluster in one process, to try things out",
+        "run a cluster of three nodes, to try it out",
     ),
     "cli": Program(
         "disque_trio.cli",
@@ -30,7 +30,7 @@ COMMANDS: Final = {
     ),
     "sim": Program(
         "disque_trio.cli.sim",
-        "run a cluster in simulated time, through faults: disque-trio sim run FILE",
+        "run a cluster in simulated time, with faults: disque-trio sim run FILE",
     ),
     "aof": Program(
         "disque_trio.cli.aof",
@@ -42,7 +42,7 @@ COMMANDS: Final = {
     ),
     "pipeline": Program(
         "disque_trio.cli.pipeline",
-        "traces, sweeps and queues in Spark: disque-trio pipeline doctor",
+        "analyze traces, sweeps and queues with Spark: disque-trio pipeline doctor",
     ),
     "worker": Program(
         "disque_trio.cli.worker",

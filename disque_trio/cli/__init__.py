@@ -26,9 +26,9 @@ _FORMS: Final = {
 
 
 _OF_REDIS: Final = {
-    "-n": "there are no databases, only queues",
-    "-u": "--url disque://HOST:PORT; with TLS disques://",
-    "--user": "there is one user, so the password will do: -a or --password-file",
+    "-n": "Disque has queues instead of databases",
+    "-u": "use --url disque://HOST:PORT; with TLS, disques://",
+    "--user": "Disque has no user names; give only the password: -a or --password-file",
 }
 """Options of redis-cli that this client does not have, with advice."""
 _EPILOG: Final = """\
@@ -40,7 +40,7 @@ examples:
   disque-trio cli --json HELLO
 
 exit code: 0 done; 1 an error reply, or no connection; 2 wrong usage; 130 interrupted by Ctrl-C
-(MONITOR and -r -1 end no other way: 0)
+(0 for MONITOR and -r -1, which only Ctrl-C ends)
 """
 
 
@@ -138,8 +138,8 @@ PROGRAM: Final = Command(
     record=Options,
     run=_main,
     about="""\
-Sends one command to a Disque node and prints the reply. Without a command it reads commands:
-from the keyboard, with history and completion, or line by line from what is piped into it.""",
+Sends one command to a Disque node and prints the reply. Without a command it reads commands from
+a prompt with history and completion, or line by line from a pipe or file on standard input.""",
     epilog=_EPILOG,
     usage="%(prog)s [OPTION ...] [COMMAND [ARGUMENT ...]]",
     has_host=True,

@@ -35,19 +35,20 @@ from disque_trio.terminal.output import complain, flush, say
 
 PORT: Final = 8710
 _EPILOG: Final = """\
-An ADDRESS is host:port of a node, or a URL such as disques://10.0.0.1:7711; one is enough, for it
-knows the others. Without any it is that of $DISQUE_URL (DEFAULT).
+ADDRESS is host:port of a node, or a URL such as disques://10.0.0.1:7711. One address is enough: the
+node reports the others. The default is $DISQUE_URL (DEFAULT).
 
-With --trace or --scenario the console shows that run, step by step, with what the judge says of
-it; without an ADDRESS it alone. From any moment of a scenario you can take over.
+With --trace or --scenario the console shows that run step by step, with the violations that the
+judge finds. Without an ADDRESS it shows only the run. You can take control at any moment of a
+scenario.
 
-With --sandbox there is a simulated cluster to break by hand: cut links, kill nodes, add and take
-jobs, heal, and see what the judge says. Nothing in it is real, and it is gone when this ends.
+With --sandbox the console simulates a cluster that you control: cut links, kill nodes, add and take
+jobs, heal, and see the verdict of the judge. The sandbox is deleted when the console ends.
 
-The password is the nodes', and what the console asks browsers for. Without one it serves this
-machine only. The page is plain HTTP: beyond this machine, put a proxy with TLS before it.
+Nodes and browsers use the same password. Without a password the console accepts only connections
+from this machine. It serves plain HTTP: for access from other machines, use a proxy with TLS.
 
-exit status: 0 ended by Ctrl-C, 1 the port cannot be listened on, 2 wrong usage
+exit status: 0 ended by Ctrl-C, 1 cannot listen on the port, 2 wrong usage
 """.replace("DEFAULT", DEFAULT_URL)
 
 
@@ -56,31 +57,36 @@ class Options:
     """The command line, read and checked."""
 
     addresses: tuple[str, ...] = argument(text("ADDRESS"), "a node of the cluster", "*")
-    port: int = option("-p --port", PORTS, "to listen on", PORT)
-    bind: str = option("--bind", text("ADDRESS"), "to listen on", "127.0.0.1")
-    password_file: str = option("--password-file", FILE, "has the password", "")
-    users_file: str = option("--users-file", FILE, "has users (`disque-trio users`)", "")
-    audit_file: str = option("--audit-file", FILE, "keeps the operations that were run", "")
+    port: int = option("-p --port", PORTS, "port to listen on", PORT)
+    bind: str = option("--bind", text("ADDRESS"), "address to listen on", "127.0.0.1")
+    password_file: str = option("--password-file", FILE, "read the password from this file", "")
+    users_file: str = option(
+        "--users-file", FILE, "read users from this file (`disque-trio users`)", ""
+    )
+    audit_file: str = option(
+        "--audit-file", FILE, "append the operations of users to this file", ""
+    )
     name: tuple[str, ...] = option(
-        "--name", text("NAME"), "by which browsers may ask for it, beside addresses and localhost",
+        "--name", text("NAME"),
+        "host name that browsers may use, besides IP addresses and localhost",
         is_repeated=True,
     )  # fmt: skip
-    read_only: bool = switch("--read-only", "change nothing in the cluster")
-    trace: tuple[str, ...] = option("--trace", FILE, "show this recorded run, too", (), nargs="+")
-    scenario: str = option("--scenario", FILE, "play this scenario, and show the run", "")
-    sandbox: bool = switch("--sandbox", "a simulated cluster to break")
-    nodes: int | None = option("--nodes", COUNT, "of the sandbox (3)")
-    seed: int | None = option("--seed", whole(), "of the scenario or the sandbox (0)")
+    read_only: bool = switch("--read-only", "reject operations that change the cluster")
+    trace: tuple[str, ...] = option("--trace", FILE, "show this recorded run", (), nargs="+")
+    scenario: str = option("--scenario", FILE, "run this scenario, and show the run", "")
+    sandbox: bool = switch("--sandbox", "simulate a cluster that you control")
+    nodes: int | None = option("--nodes", COUNT, "number of nodes of the sandbox (3)")
+    seed: int | None = option("--seed", whole(), "seed of the scenario or the sandbox (0)")
 
     def __attrs_post_init__(self) -> None:
         if self.trace and self.scenario:
-            raise UsageError("--trace and --scenario are two runs: choose one")
+            raise UsageError("give either --trace or --scenario, not both")
         if self.trace and self.sandbox:
-            raise UsageError("--trace is over, and --sandbox is to begin: choose one")
+            raise UsageError("give either --trace or --sandbox, not both")
         if self.nodes is not None and (self.scenario or not self.sandbox):
-            raise UsageError("--nodes is for --sandbox; a scenario has its own number of nodes")
+            raise UsageError("--nodes needs --sandbox; a scenario sets its own number of nodes")
         if self.seed is not None and not (self.scenario or self.sandbox or self.trace):
-            raise UsageError("--seed is for --scenario and --sandbox")
+            raise UsageError("--seed needs --scenario or --sandbox")
 
 
 def main(argv: Sequence[str]) -> int:

@@ -138,7 +138,7 @@ def check_folder(path: str | Path) -> None:
     """Raises `UsageError` if there is no folder for a file to be written."""
     folder = Path(path).parent
     if not folder.exists():
-        raise UsageError(f"cannot write {path}: there is no folder {folder}; make it first")
+        raise UsageError(f"cannot write {path}: the directory {folder} does not exist")
 
 
 class _OutputError(OSError):

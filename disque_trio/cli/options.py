@@ -46,41 +46,50 @@ class NodeOptions:
     """Which node, its password, TLS. Certificates without --tls are an error."""
 
     url: str | None = option(
-        "--url", URL, "nodes of the cluster, in place of -h, -p and TLS", shown="$DISQUE_URL",
-        group=_CONNECTION,
+        "--url", URL, "nodes of the cluster, instead of -h, -p and the TLS options",
+        shown="$DISQUE_URL", group=_CONNECTION,
     )  # fmt: skip
     host: str | None = option(
-        "-h --host", text("HOST"), "node to talk to", shown="127.0.0.1", group=_CONNECTION
+        "-h --host", text("HOST"), "host of the node", shown="127.0.0.1", group=_CONNECTION
     )
-    port: int | None = option("-p --port", PORT, "its port", shown="7711", group=_CONNECTION)
+    port: int | None = option(
+        "-p --port", PORT, "client port of the node", shown="7711", group=_CONNECTION
+    )
     given_password: str | None = option(
         "-a --password", text("PASSWORD"),
-        "password; other users of this machine can see it here, so prefer --password-file",
+        "password; other users of this machine can see it, so prefer --password-file",
         group=_CONNECTION,
     )  # fmt: skip
     password_file: str | None = option(
-        "--password-file", FILE, "read the password from there; so does $DISQUE_AUTH_FILE",
+        "--password-file", FILE, "read the password from this file, like $DISQUE_AUTH_FILE",
         group=_CONNECTION,
     )  # fmt: skip
-    has_tls: bool = switch("--tls", "speak TLS; -p is the node's tls-port", group=_TLS)
+    has_tls: bool = switch("--tls", "use TLS; -p is then the tls-port of the node", group=_TLS)
     cacert: str | None = option(
-        "--cacert", FILE, "authorities to trust, instead of the system's", group=_TLS
+        "--cacert", FILE, "authorities to trust, instead of those of the system", group=_TLS
     )
-    cert: str | None = option("--cert", FILE, "your certificate", group=_TLS)
-    key: str | None = option("--key", FILE, "its key, unless it is in the same file", group=_TLS)
+    cert: str | None = option("--cert", FILE, "certificate of the client", group=_TLS)
+    key: str | None = option(
+        "--key", FILE, "key of the certificate, unless it is in the same file", group=_TLS
+    )
     server_name: str | None = option(
-        "--sni", text("NAME"), "whose certificate to expect (the host's)", group=_TLS
+        "--sni",
+        text("NAME"),
+        "name that the certificate of the node must have (the host)",
+        group=_TLS,
     )
-    is_insecure: bool = switch("--insecure", "take any certificate", group=_TLS)
+    is_insecure: bool = switch(
+        "--insecure", "accept any certificate, even an attacker's", group=_TLS
+    )
 
     def __attrs_post_init__(self) -> None:
         if self.key is not None and self.cert is None:
-            raise UsageError("--key is the key of a certificate: give --cert too")
+            raise UsageError("--key needs --cert, its certificate")
         named = (self.cacert, self.cert, self.server_name)
         if not self.has_tls and (self.is_insecure or any(each is not None for each in named)):
             raise UsageError("--cacert, --cert, --key, --sni and --insecure need --tls")
         if self.url is not None and self._is_spelled_out:
-            raise UsageError("--url names the node and its TLS: leave out the other options")
+            raise UsageError("--url cannot be combined with -h, -p and --tls")
 
     @property
     def tls(self) -> Tls | None:
@@ -166,45 +175,48 @@ class Options(NodeOptions):
     """The command line, read and checked."""
 
     socket: str | None = option(
-        "-s --socket", text("SOCKET"), "its Unix socket, instead of host and port",
+        "-s --socket", text("SOCKET"), "Unix socket of the node, instead of host and port",
         group=_CONNECTION,
     )  # fmt: skip
     asks_password: bool = switch(
-        "--askpass", "ask for the password, without echo", group=_CONNECTION
+        "--askpass", "prompt for the password, without echo", group=_CONNECTION
     )
     connect_timeout_s: float = option(
-        "-t", seconds(), "give up connecting after this long", 5.0, group=_CONNECTION
+        "-t", seconds(), "timeout for connecting; 0 is that of the system", 5.0, group=_CONNECTION
     )
     reply_timeout_s: float = option(
         "--reply-timeout", seconds(),
-        "give up a reply after this long, besides the wait that the command asks for; 0 is never",
+        "timeout for a reply, in addition to the timeout of GETJOB and ADDJOB; 0 is none",
         30.0, group=_CONNECTION,
     )  # fmt: skip
     form: str = modes(
         "",
-        ("--raw", "raw", "bare bytes (the rule when standard output is no terminal)"),
-        ("--no-raw", "people", "formatted replies (the rule on a terminal)"),
+        ("--raw", "raw", "plain bytes (the default if standard output is not a terminal)"),
+        ("--no-raw", "people", "formatted replies (the default on a terminal)"),
         ("--json", "json", "one JSON value per reply"),
         group=_OUTPUT,
     )
     has_color: bool = switch(
-        "--no-color", "no colors; so does $NO_COLOR", is_set=False, group=_OUTPUT
+        "--no-color", "print no colors, as with $NO_COLOR", is_set=False, group=_OUTPUT
     )
     repeat: int = option(
         "-r", _TIMES, "run the command N times; -1 is forever", 1, shown="", group=_COMMANDS
     )
     interval_s: float = option(
-        "-i", seconds(), "with -r, wait between two runs", 0.0, shown="", group=_COMMANDS
+        "-i", seconds(), "with -r, pause between two runs", 0.0, shown="", group=_COMMANDS
     )
     last_from_stdin: bool = switch(
-        "-x --stdin", "standard input is the last argument", group=_COMMANDS, excludes="stdin"
+        "-x --stdin",
+        "append standard input as the last argument",
+        group=_COMMANDS,
+        excludes="stdin",
     )
     tag_from_stdin: bytes | None = option(
-        "-X", Kind("text", os.fsencode, "TAG"), "standard input is the argument that reads TAG",
+        "-X", Kind("text", os.fsencode, "TAG"), "replace the argument TAG by standard input",
         group=_COMMANDS, excludes="stdin",
     )  # fmt: skip
     is_pipe: bool = switch(
-        "--pipe", "send standard input as it is, count the replies", group=_COMMANDS,
+        "--pipe", "send standard input unchanged, and count the replies", group=_COMMANDS,
         excludes="stdin",
     )  # fmt: skip
     words: tuple[str, ...] = argument(text("COMMAND"), None, nargs="...")
@@ -213,12 +225,12 @@ class Options(NodeOptions):
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         if (self.last_from_stdin or self.tag_from_stdin is not None) and not self.command:
-            raise UsageError("-x and -X need a command to put standard input into")
+            raise UsageError("-x and -X need a command, which gets standard input as an argument")
         if self.tag_from_stdin is not None and self.tag_from_stdin not in self.command:
             tag = os.fsdecode(self.tag_from_stdin)
-            raise UsageError(f"-X: no argument of the command reads {tag}")
+            raise UsageError(f"-X: the command has no argument {tag}")
         if self.is_pipe and self.command:
-            raise UsageError("--pipe reads its commands from standard input; give none")
+            raise UsageError("--pipe reads commands from standard input; give no command")
 
     @property
     def is_json(self) -> bool:

@@ -203,10 +203,10 @@ def _main(options: Options) -> int:
 PROGRAM: Final = Command(
     record=Options,
     run=_main,
-    about="Write a script by which a shell completes command lines.",
+    about="Print a script that completes command lines in a shell.",
     epilog="""\
 bash:  source <(disque-trio completion bash)      in ~/.bashrc
-zsh:   source <(disque-trio completion zsh)       in ~/.zshrc, behind compinit
+zsh:   source <(disque-trio completion zsh)       in ~/.zshrc, after compinit
 fish:  disque-trio completion fish | source       in ~/.config/fish/config.fish
 """,
 )

@@ -31,13 +31,16 @@ NAME: Final = "users"
 LEAST: Final = 8
 """Characters of a password."""
 _EPILOG: Final = """\
-FILE is that of the directive web-users-file, or of `disque-trio console --users-file`. It has a
-line for each user: name, role, hash. A node reads it again on SIGHUP.
+FILE is the file of the directive web-users-file, or of `disque-trio console --users-file`. It has
+one line per user: name, role, hash. A node reloads it on SIGHUP.
 
-A reader sees everything, a client adds and takes jobs over HTTP, an operator does both and runs
-operations on queues, jobs and workers, an admin also those on nodes, and reads the audit log.
+roles:
+  reader    sees everything
+  client    adds and takes jobs over HTTP
+  operator  does both, and runs operations on queues, jobs and workers
+  admin     also runs operations on nodes, and reads the audit log
 
-exit status: 0 it is done, 1 there is no such user, or there is one already, 2 wrong usage
+exit status: 0 success, 1 the user does not exist, or exists already, 2 wrong usage
 """
 _HEADS: Final = ("NAME", "ROLE", "LOGS IN WITH")
 _WAYS: Final = {b"scrypt": "a password", b"sha256": "a token"}
@@ -48,22 +51,22 @@ _NAME: Final = matching("[A-Za-z0-9_-]{1,32}", "a name of 1 to 32 letters, digit
 class List:
     """`users list`."""
 
-    file: str = argument(FILE, "the users")
+    file: str = argument(FILE, "file of users")
 
 
 @attrs.frozen(kw_only=True)
 class Remove(List):
     """`users remove`."""
 
-    name: str = argument(_NAME, "of the user")
+    name: str = argument(_NAME, "name of the user")
 
 
 @attrs.frozen(kw_only=True)
 class Add(Remove):
     """`users add` and `users token`."""
 
-    role: str = option("--role", one_of(*WEB_ROLES), "what it may do", "reader")
-    is_replacing: bool = switch("--replace", "replace a user of this name")
+    role: str = option("--role", one_of(*WEB_ROLES), "role of the user", "reader")
+    is_replacing: bool = switch("--replace", "replace an existing user")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -97,11 +100,11 @@ def _put(options: Add, made: Callable[[bytes], bytes], *, has_password: bool = T
     known = _read(options.file, may_lack=True)
     others = [each for each in known if each.name != options.name]
     if len(others) < len(known) and not options.is_replacing:
-        return fail(NAME, f"there is a user {options.name} already: give --replace")
+        return fail(NAME, f"the user {options.name} exists: give --replace")
     word = _password(options.name) if has_password else b""
     account = Account(options.name, options.role, made(word))
     _write(options.file, [*others, account])
-    complain(f"disque-trio {NAME}: {options.name} is a user of the role {options.role}")
+    complain(f"disque-trio {NAME}: {options.name} has the role {options.role}")
     return 0
 
 
@@ -123,7 +126,7 @@ def _password(name: str) -> bytes:
         if word != getpass.getpass("Again: "):
             raise UsageError("the two passwords differ")
     if len(word) < LEAST:
-        raise UsageError(f"a password has at least {LEAST} characters")
+        raise UsageError(f"a password needs at least {LEAST} characters")
     return os.fsencode(word)
 
 
@@ -166,7 +169,7 @@ def _command(record: Any, carry_out: Callable[[Any], int], about: str) -> Comman
 
 
 PROGRAM: Final = Family(
-    about="Users of the console and of HTTP, with their roles.",
+    about="Manage users of the console and of HTTP.",
     epilog=_EPILOG,
     commands={
         "add": _command(Add, _add, "Add a user, whose password is read from the terminal."),

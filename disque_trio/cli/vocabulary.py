@@ -6,8 +6,8 @@ from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.commands.usage import Form, forms
 
 OWN_WORDS: Final = {
-    "help": ("[command]", "This list, or one command."),
-    "connect": ("host port", "Talk to another node."),
+    "help": ("[command]", "List all commands, or show one."),
+    "connect": ("host port", "Connect to another node."),
     "clear": ("", "Clear the screen."),
     "exit": ("", "Leave; so do quit and Ctrl-D."),
 }

@@ -38,7 +38,7 @@ Errors = Literal["final", "all"]
 
 _ORIGIN: Final = "auto.queue.disque_trio"
 _LOG: Final = "disque_trio.worker.jobs"
-_LINES: Final = ("dead: ", "dead, not run: ", "failed, runs again")
+_LINES: Final = ("dead: ", "dead without a run: ", "failed, retry in ")
 """Log lines about failures, which are sent separately with more details."""
 _UNREAD: Final = (BadBodyError, CrashedError, NewerBodyError, UnknownTaskError)
 _HEADERS: Final = ("sentry-trace", "baggage")

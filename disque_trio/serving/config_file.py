@@ -106,8 +106,8 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[str, list[list[str]]]:
         path = rest.pop(0)
         if path.startswith("-") and path != "-":
             raise ConfigFileError(
-                f"'{path}' is no option: a directive is --NAME VALUE, such as --port 7712, and the"
-                f" file comes first without any (one of that name is './{path}')"
+                f"'{path}' is not an option: a directive is --NAME VALUE, such as --port 7712, "
+                f"and the file is the first argument (a file of this name is './{path}')"
             )
     options: list[list[str]] = []
     for word in rest:
@@ -116,7 +116,7 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[str, list[list[str]]]:
         elif options:
             options[-1].append(word)
         else:
-            raise ConfigFileError(f"'{word}' belongs to no option: write '--directive {word}'")
+            raise ConfigFileError(f"'{word}' belongs to no option: give '--directive {word}'")
     return path, options
 
 
@@ -176,9 +176,7 @@ def _words(line: bytes) -> list[str]:
     try:
         return [decode(word) for word in split(line)]
     except UnbalancedQuotesError:
-        raise ConfigError(
-            "Unbalanced quotes: close each quote, and put a space behind it"
-        ) from None
+        raise ConfigError("Unbalanced quotes: close each quote, and put a space after it") from None
 
 
 def _apply(config: Config, words: list[str], files: tuple[str, ...], judge: Judge) -> Config:
@@ -198,7 +196,7 @@ def _include(config: Config, words: list[str], files: tuple[str, ...], judge: Ju
         raise ConfigError(f"{BAD_DIRECTIVE}: 'include' takes one file name")
     path = os.path.realpath(os.path.join(config.dir, words[1]))
     if path in files:
-        raise ConfigError(f"'{words[1]}' is being read already: remove one of the includes")
+        raise ConfigError(f"'{words[1]}' is already being read: remove one of the includes")
     try:
         lines = _read(path)
     except ConfigFileError as error:
@@ -224,9 +222,9 @@ def _check_rename(renames: Renames) -> None:
         names |= {new: new} if new else {}
     old, new = renames[-1]
     if names.pop(old, None) is None:
-        raise ConfigError(f"No such command in rename-command: nothing is called '{old}' here")
+        raise ConfigError(f"No such command in rename-command: there is no command '{old}'")
     if new in names:
-        raise ConfigError(f"Target command name already exists: choose another than '{new}'")
+        raise ConfigError(f"Target command name already exists: choose a name other than '{new}'")
 
 
 # CONFIG REWRITE.

@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
         known = self._option_string_actions
         dashed = (word for word in self._words if word[:1] == "-")
         name = next((word for word in dashed if word.partition("=")[0] not in known), "")
-        return f"; a name that begins with a dash follows --: -- {name}" if name else ""
+        return f"; put -- before a name that starts with a dash: -- {name}" if name else ""
 
     def unknown(self, words: Sequence[str]) -> NoReturn:
         """Report options that there are not, with a suggestion."""

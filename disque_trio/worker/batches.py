@@ -173,7 +173,7 @@ class _Roster:
             await self._send_token(token)
         if self._unsent:
             _log.warning(
-                "%s: no node takes which jobs the members are: those whose end no worker tells "
+                "%s: no node accepts the list of the members' jobs: members without a report "
                 "count as late after %d s",
                 self.queue,
                 self.deadline,

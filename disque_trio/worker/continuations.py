@@ -71,7 +71,7 @@ async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> records.Done
                 _warn(job, "the attempt has failed")
                 raise
             job.run.limit(PATIENCE_S)  # the task's `timeout` is for the handler only
-            _warn(job, f"trying again for up to {last - anyio.current_time():.0f} s: {error}")
+            _warn(job, f"retrying for up to {last - anyio.current_time():.0f} s: {error}")
         except DisqueError:
             _warn(job, "the attempt has failed")
             raise
@@ -81,8 +81,8 @@ async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> records.Done
 
 def _warn(job: Job[Any], what: str) -> None:
     job.log.warning(
-        "the handler has returned, but what follows cannot be added (the next step of its chain, "
-        "its result, or its part of a batch): %s",
+        "the handler has returned, but its continuation cannot be added (the next step of its "
+        "chain, its result, or its part of a batch): %s",
         what,
     )
 
@@ -125,7 +125,7 @@ async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> records.Outcome:
         with anyio.move_on_after(TELL_S, shield=job.run.why is Reason.TOO_LONG) as scope:
             await _report_end(enqueuer, job, end)
         if scope.cancelled_caught:
-            _warn_unreported(job, f"no node has taken it within {TELL_S:.0f} s")
+            _warn_unreported(job, f"no node has accepted the report within {TELL_S:.0f} s")
     except BaseException as error:  # an encoder of users, or a cancellation: the job is over
         _warn_unreported(job, describe(error))
     if isinstance(end.outcome, records.Done):  # nodes keep dead jobs themselves
@@ -146,7 +146,7 @@ async def _report_end(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
 
 
 def _warn_unreported(job: Job[Any], why: str) -> None:
-    job.log.warning("its end cannot be reported to the client or the batch that waits: %s", why)
+    job.log.warning("its end cannot be reported to the waiting client or batch: %s", why)
 
 
 async def report_progress(enqueuer: Enqueuer, job: Job[Any], percent: float, text: str) -> None:
@@ -156,7 +156,7 @@ async def report_progress(enqueuer: Enqueuer, job: Job[Any], percent: float, tex
             progress = codec.Result(_key(job), progress=(percent, escaped(text[:_LONGEST_TEXT])))
             await replies.add(enqueuer, job.headers, job.copies, progress)
         except DisqueError as error:
-            job.log.warning("its progress cannot be told to the client that waits: %s", error)
+            job.log.warning("its progress cannot be reported to the waiting client: %s", error)
 
 
 def _result(enqueuer: Enqueuer, job: Job[Any], value: object) -> codec.Result:
@@ -164,7 +164,7 @@ def _result(enqueuer: Enqueuer, job: Job[Any], value: object) -> codec.Result:
         part = codec.part(value, "json")
     except Exception as error:  # classes of users may encode themselves
         job.log.warning(
-            "it is done, but its result cannot be encoded, so who waits gets an error: %s",
+            "it is done, but its result cannot be encoded, so the waiting client gets an error: %s",
             type_and_text(error),
         )
         return _failure(job, error)

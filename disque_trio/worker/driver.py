@@ -260,7 +260,7 @@ class Worker:
         self._stats.ended += ended
         if 0 < self.max_jobs <= self._stats.ended and not self.is_stopping:
             jobs = counted(self._stats.ended, "job has", "jobs have")
-            log.info("%s ended: stopping, to be started anew", jobs)
+            log.info("%s ended: stopping for a restart", jobs)
             self.status = RESTART
             engine.stop(_now())
 
@@ -396,7 +396,7 @@ class Worker:
             self._stuck = sum(slot.is_stuck for _, slot in slots)
             if self._stuck > self.max_stuck and self.status == CLEAN:
                 stuck = counted(self._stuck, "handler does", "handlers do")
-                log.error("%s not end: stopping, to be started anew", stuck)
+                log.error("%s not end: stopping for a restart", stuck)
                 self.status = RESTART
                 self.drain()
             self.turn()

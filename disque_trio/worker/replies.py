@@ -69,7 +69,7 @@ def _body_of(
     if len(body) > enqueuer.max_body:
         text = f"the result has {counted(len(body), 'byte')}, of {enqueuer.max_body:,} at most"
         if result.task or not kept_s(headers):  # log once, even if nodes keep it as well
-            _log.warning("%s is done, but who waits gets an error: %s", result.key, text)
+            _log.warning("%s is done, but the waiting client gets an error: %s", result.key, text)
         too_large = {"type": "TooLargeError", "text": text}
         body = codec.write(codec.Result(result.key, error=too_large, task=result.task), "json")
     return enqueuer.codecs.encode_result(headers.get("reply_codecs"), result.key, body)

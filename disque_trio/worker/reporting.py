@@ -142,15 +142,15 @@ def _health(stats: DriverStats, state: State, now: Micros) -> tuple[bool, str]:
     """A worker that is quiet or stopping is healthy. Any other worker is healthy if a node has
     answered lately, or if it runs jobs whose leases last."""
     if state.phase is not Phase.RUNNING:
-        return True, f"it {state.phase.value}"
+        return True, f"the worker {state.phase.value}"
     silence = _seconds(now - stats.answered)
     if stats.answered >= 0 and silence <= LATELY_S:
         return True, f"a node answered {silence} s ago"
     since = f"for {silence} s" if stats.answered >= 0 else "yet"
     live = sum(job.stage is Stage.RUNNING and _lease(job, now) != 0 for job in state.jobs.values())
     if live:
-        leases = f"leases of {counted(live, 'running job')} last"
-        return True, f"no node has answered {since}, but the {leases}"
+        leases = f"{counted(live, 'running job has', 'running jobs have')} a valid lease"
+        return True, f"no node has answered {since}, but {leases}"
     return False, f"no node has answered {since}"
 
 

@@ -21,12 +21,12 @@ from disque_trio.worker.repeats import Repeats, write_with_traceback
 from disque_trio.worker.runtime import runtime
 
 _WAITING = (
-    "%s; it waits %.0f s for a worker that knows it, and is dead after a day. Does this worker "
-    "import the module that declares it? Is the worker up to date?%s"
+    "%s; retrying in %.0f s, at a worker that has the task; the job is dead after a day. Does this "
+    "worker import the module that declares the task? Is the worker up to date?%s"
 )
 _UNREAD = (
-    "dead, not run: %s. Add it again as its task wants it, or mend the task, start the worker "
-    "anew, and retry it: disque-trio jobs redrive"
+    "dead without a run: %s. Add the job again with valid arguments; or fix the task, restart the "
+    "worker, and retry the job: disque-trio jobs redrive"
 )
 
 
@@ -60,7 +60,7 @@ class RunLog:
     def _broken(self, job: Job[Any], end: End) -> None:
         more = self._repeats.due(f"policy {job.task}", self._now())
         if more is not None:
-            text = "retry= of the task is broken, so the default policy decides: %s%s"
+            text = "retry= of the task is broken, so the default policy applies: %s%s"
             job.log.error(text, end.broken, more)
 
     def _of_unread(self, job: Job[Any], end: End) -> None:
@@ -86,7 +86,7 @@ def _of_run(job: Job[Any], end: End) -> None:
 def _line(end: End) -> tuple[int, str, tuple[object, ...]]:
     match end.how:
         case "retried":
-            return logging.WARNING, "failed, runs again in %.1f s: %s", (end.after, end.reason)
+            return logging.WARNING, "failed, retry in %.1f s: %s", (end.after, end.reason)
         case "dead":
             return logging.ERROR, "dead: %s", (end.reason,)
         case "snoozed":

@@ -83,12 +83,12 @@ def obeyed(worker: Worker, clock: Callable[[], float] = time.monotonic) -> Itera
 
 def _stopped(worker: Worker, name: str, came: int) -> None:
     if came == 1:
-        _log.info("%s: no more jobs; those that run may end", name)
+        _log.info("%s: taking no more jobs; waiting for running jobs", name)
         worker.drain()
     else:
-        _log.warning("%s again: cancelling jobs", name)
+        _log.warning("%s again: cancelling running jobs", name)
         worker.stop()
 
 
 def _dump() -> None:
-    _log.warning("where everything is:\n%s", stacks())
+    _log.warning("stacks of all tasks and threads:\n%s", stacks())

@@ -85,14 +85,14 @@ class Supervisor:
             short_lives = short_lives + 1 if is_short else 0
             rest = _pause(short_lives)
             when = f"in {rest:.1f} s" if rest else "at once"
-            _log.warning("worker %d %s; it starts again %s", number, how(status), when)
+            _log.warning("worker %d %s; it restarts %s", number, how(status), when)
             with anyio.move_on_after(rest):
                 await self._stopping.wait()
 
     def _is_over(self, number: int, status: int) -> bool:
         """Has the child ended for good? If nodes reject one child, all others are stopped."""
         if status == REFUSED:
-            _log.error("worker %d %s; all stop", number, how(status))
+            _log.error("worker %d %s; stopping all workers", number, how(status))
             self._pass_on(signal.SIGTERM)
         return status == REFUSED or (self.is_burst and status == CLEAN)
 
@@ -131,6 +131,6 @@ def how(status: int) -> str:
         return f"was killed by {signal.Signals(-status).name}"
     return {
         CLEAN: "has ended",
-        RESTART: "asks to be started again",
+        RESTART: "requests a restart",
         REFUSED: "was refused by a node",
     }.get(status, f"has failed with status {status}")

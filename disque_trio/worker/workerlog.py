@@ -17,7 +17,7 @@ _LOUD: Final = (
     Reason.LEASE_OVER, Reason.REFUSED, Reason.UNKNOWN, Reason.NOT_KEPT, Reason.RESULT_REFUSED,
 )  # fmt: skip
 _BLOCKED: Final = (
-    "the event loop stood still for %.1f s%s%s. Declare what blocks as `def`, which runs in a "
+    "the event loop was blocked for %.1f s%s%s. Declare blocking tasks as `def`, which run in a "
     "thread, or with executor=, or await a thread"
 )
 log: Final = logging.getLogger("disque_trio.worker")
@@ -53,19 +53,19 @@ def dropped(drop: Drop, run: Run | None) -> None:
 
 def failed(start: Start, error: BaseException) -> None:
     """A handler has raised an error, which is a bug of this library."""
-    text = "the handler of %s raised what it should have turned into an outcome"
+    text = "the handler of %s raised an error without reporting an outcome"
     id = start.id.decode(errors="replace")
     write_with_traceback(log, logging.ERROR, text, (id,), error)
 
 
 def interrupted(run: Run) -> None:
     """The worker stops, and has cancelled the run."""
-    log.warning("interrupted, because the worker stops; other workers get it", extra=_about(run))
+    log.warning("interrupted, because the worker stops; the job is redelivered", extra=_about(run))
 
 
 def stuck(run: Run, where: str) -> None:
     """A handler does not end although it was cancelled."""
-    log.error("its handler does not end:\n%s", where, extra=_about(run))
+    log.error("its handler does not end after its cancellation:\n%s", where, extra=_about(run))
 
 
 def leaves(slots: Iterable[Slot]) -> None:
@@ -89,7 +89,7 @@ def stalled(
             lost.add(seen.job)
     at = f", at {seen.where}" if seen is not None else f", while {_running(slots)} ran"
     leases = counted(len(lost), "lease")
-    over = f"; meanwhile {leases} ended: what had it runs again" if lost else ""
+    over = f"; {leases} ended meanwhile, so the jobs run again" if lost else ""
     log.warning(_BLOCKED, seconds, at, over, extra=extra)
 
 

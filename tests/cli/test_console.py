@@ -69,12 +69,12 @@ def test_with_a_password_browsers_log_in(tmp_path: Path) -> None:
         (["--password-file", "nowhere"], "nowhere: No such file"),
         (["--colour"], "unrecognized arguments"),
         (["--scenario", "nowhere.toml"], "cannot read nowhere.toml"),
-        (["--scenario", "a.toml", "--trace", "b.jsonl"], "choose one"),
-        (["--sandbox", "--trace", "b.jsonl"], "choose one"),
+        (["--scenario", "a.toml", "--trace", "b.jsonl"], "not both"),
+        (["--sandbox", "--trace", "b.jsonl"], "not both"),
         (["--sandbox", "--nodes", "0"], "'0' is not a whole number, 1 or more"),
         (["--sandbox", "--seed", "-1"], "'-1' is not a whole number, 0 or more"),
-        (["--nodes", "3"], "--nodes is for --sandbox"),
-        (["--seed", "3"], "--seed is for --scenario and --sandbox"),
+        (["--nodes", "3"], "--nodes needs --sandbox"),
+        (["--seed", "3"], "--seed needs --scenario or --sandbox"),
     ],
 )
 def test_what_cannot_be_is_refused(

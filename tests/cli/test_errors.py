@@ -209,7 +209,7 @@ def test_a_list_that_lacks_what_a_node_knows_exits_with_three(
         silent = f"127.0.0.1:{mute.getsockname()[1]}"
         assert main([*name.split(), "--url", f"{disque_server.url},{silent}"]) == PARTIAL
 
-    assert f"what {silent} knows is missing: no answer within 0.5 s" in capsys.readouterr().err
+    assert f"the data of {silent} is missing: no answer within 0.5 s" in capsys.readouterr().err
 
 
 def test_of_several_jobs_those_that_can_be_are_ended(
@@ -238,7 +238,7 @@ def test_a_list_that_is_cut_says_so(
     assert (main([*words, "2"]), main([*words, "3"])) == (0, 0)
 
     [line] = capsys.readouterr().err.splitlines()
-    assert line == "disque-trio jobs list: there may be more than these: --limit"
+    assert line == "disque-trio jobs list: the list may be incomplete: raise --limit"
 
 
 def test_a_plan_is_json_as_well(disque_server: Server, capsys: pytest.CaptureFixture[str]) -> None:

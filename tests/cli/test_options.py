@@ -48,7 +48,7 @@ def test_options_end_where_the_command_begins() -> None:
         ("queues list -p 7711", "unrecognized arguments: -p 7711; give --url instead"),
         ("jobs list --port 7711", "unrecognized arguments: --port 7711; give --url instead"),
         ("top --host h", "unrecognized arguments: --host h; give --url instead"),
-        ("queues show -lead", "a name that begins with a dash follows --: -- -lead"),
+        ("queues show -lead", "put -- before a name that starts with a dash: -- -lead"),
         ("queues limit --rate=3", "the following arguments are required: QUEUE\n"),
         ("queues show --json", "the following arguments are required: QUEUE\n"),
     ],
@@ -124,16 +124,16 @@ def test_repetition_may_have_no_end() -> None:
         ("--bogus", "unrecognized arguments: --bogus; --help lists the options"),
         ("--hots x PING", "unrecognized arguments: --hots; did you mean --host?"),
         ("--pass x PING", "unrecognized arguments: --pass; did you mean --password?"),
-        ("-n 0 PING", "-n; there are no databases, only queues"),
+        ("-n 0 PING", "-n; Disque has queues instead of databases"),
         ("--raw --json PING", "not allowed with"),
         ("-x", "need a command"),
         ("-X TAG", "need a command"),
-        ("-X TAG PING", "no argument of the command reads TAG"),
+        ("-X TAG PING", "the command has no argument TAG"),
         ("-x -X TAG PING TAG", "not allowed with"),
-        ("--pipe PING", "give none"),
+        ("--pipe PING", "give no command"),
         ("--cacert ca.crt PING", "need --tls"),
         ("--insecure PING", "need --tls"),
-        ("--tls --key me.key PING", "give --cert too"),
+        ("--tls --key me.key PING", "--key needs --cert"),
     ],
 )
 def test_a_command_line_without_sense_ends_with_2(
@@ -178,7 +178,7 @@ def test_a_url_excludes_other_names_of_a_node(other: str, capsys: Any) -> None:
     with pytest.raises(SystemExit):
         parsed(f"--url disque://h {other} PING")
 
-    assert "--url names the node and its TLS" in capsys.readouterr().err
+    assert "--url cannot be combined" in capsys.readouterr().err
 
 
 def test_a_wrong_url_of_the_environment_is_reported_with_its_origin(monkeypatch: Any) -> None:

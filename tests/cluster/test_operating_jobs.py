@@ -99,13 +99,13 @@ def test_a_job_that_has_ended_is_shown_and_listed(pair: Cluster, queue: str) -> 
     [line, more] = lines
     assert line.split()[0] == jobs[2]
     assert "no use" in line
-    assert more == "disque-trio jobs ended: there may be more than these: --limit"
+    assert more == "disque-trio jobs ended: the list may be incomplete: raise --limit"
 
 
 def test_the_way_of_a_job_is_told_by_all_nodes(pair: Cluster, queue: str) -> None:
     job = add(pair, queue, "RETRY", "60")
     said = asked(pair, "jobs", "show", job, "--timeline", status=1)
-    assert said.startswith(f"disque-trio jobs: no node traces {job}: TRACE JOB {job} at each node")
+    assert said.startswith(f"disque-trio jobs: no node traces {job}: send TRACE JOB {job} to each")
     for node in (pair[0], pair[1]):
         node.client.call("TRACE", "JOB", job)
     call(pair, "GETJOB", "FROM", queue)
@@ -137,7 +137,7 @@ def test_a_trace_without_events_is_told_so(pair: Cluster) -> None:
     said = asked(pair, "jobs", "show", job, "--timeline", status=1)
 
     assert said == (
-        f"disque-trio jobs: {job} is traced, but nothing has happened to it since that began\n"
+        f"disque-trio jobs: {job} is traced, but has no events since tracing was turned on\n"
     )
 
 
@@ -182,7 +182,7 @@ def test_a_job_that_a_worker_has_is_queued_only_if_one_is_sure(pair: Cluster, qu
     call(pair, "GETJOB", "FROM", queue)
 
     said = asked(pair, "jobs", "requeue", job, status=2)
-    assert "then it runs twice. If you are sure, give --yes\n" in said
+    assert "then it runs twice. To confirm, give --yes\n" in said
     assert call(pair, "QLEN", queue) == 0
     asked(pair, "jobs", "requeue", job, "--yes")
     assert call(pair, "QLEN", queue) == 1
@@ -323,7 +323,7 @@ def test_a_purge_ends_the_jobs_of_all_nodes_if_one_is_sure(pair: Cluster, queue:
 
     said = asked(pair, "queues", "purge", queue, status=2)
     assert f'2 jobs queued in "{queue}" end, and are never delivered' in said
-    assert "If you are sure, give --yes" in said
+    assert "To confirm, give --yes" in said
     assert told(pair, "queues", "purge", queue, "--yes")["count"] == 2
     assert told(pair, "queues", "drop", queue, "--yes")["count"] == 1
     becomes(lambda: call(pair, "QLEN", queue), 0, SOON_S, "they end")
@@ -346,4 +346,4 @@ def test_a_silent_node_is_named_by_its_name(fleet: Fleet, queue: str) -> None:
 
     said = asked(named, "queues", "list", status=3)
 
-    assert f"what {name} (127.0.0.1:{port}) knows is missing: " in said
+    assert f"the data of {name} (127.0.0.1:{port}) is missing: " in said

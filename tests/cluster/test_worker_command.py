@@ -97,7 +97,7 @@ def test_a_process_that_is_killed_is_replaced_and_all_end_with_their_parent(shop
     first, *_ = shop.pids(2)
     os.kill(first, signal.SIGKILL)
     pids = shop.pids(3)
-    assert "was killed by SIGKILL; it starts again at once" in shop.log()
+    assert "was killed by SIGKILL; it restarts at once" in shop.log()
 
     parent.kill()
 
@@ -220,7 +220,7 @@ def test_a_signal_during_the_import_ends_the_worker(shop: Shop, is_first: bool) 
     os.kill(child_of(worker.pid) if is_first else worker.pid, signal.SIGTERM)
 
     assert shop.ends(worker) == CLEAN
-    assert "SIGTERM: no job had begun" in shop.log()
+    assert "SIGTERM: stopped before any job started" in shop.log()
 
 
 def child_of(pid: int) -> int:

@@ -39,7 +39,7 @@ def test_a_changed_file_starts_the_worker_anew_after_its_jobs(shop: Shop, proces
     shop.add("new", 0)
     shop.says("starts new")
 
-    assert "shop.py changed: starting anew" in shop.log()
+    assert "shop.py changed: restarting" in shop.log()
     worker.send_signal(signal.SIGINT)
     assert shop.ends(worker) == CLEAN
 
@@ -48,14 +48,14 @@ def test_a_changed_file_starts_the_worker_anew_after_its_jobs(shop: Shop, proces
 def test_an_app_that_cannot_be_imported_is_waited_for(shop: Shop) -> None:
     change(shop, SHOP + "\n1 / 0\n")
     worker = shop.start("shop", "--reload")
-    eventually(lambda: "starts again after a change" in shop.log(), SOON_S, "it waits")
+    eventually(lambda: "restarts after a change" in shop.log(), SOON_S, "it waits")
     assert "ZeroDivisionError" in shop.log()
 
     change(shop, SHOP)
     shop.pids(1)
     change(shop, "def broken(")
     eventually(lambda: "SyntaxError" in shop.log(), SOON_S, "the error is shown")
-    eventually(lambda: shop.log().count("starts again after") == 2, SOON_S, "it waits again")
+    eventually(lambda: shop.log().count("restarts after") == 2, SOON_S, "it waits again")
 
     worker.terminate()
     assert shop.ends(worker) == 2

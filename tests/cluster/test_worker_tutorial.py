@@ -69,7 +69,7 @@ def test_a_job_waits_one_fails_and_one_outlives_its_worker(shop: Shop) -> None:
 
     job = added(shop, report)
     logged(shop, "report of may: sent at attempt 3")
-    assert shop.log().count(f"WARNING mail.report {job}: failed, runs again in ") == 2
+    assert shop.log().count(f"WARNING mail.report {job}: failed, retry in ") == 2
 
     added(shop, newsletter)
     logged(shop, f"newsletter 1: process {first.pid} begins")

@@ -217,7 +217,7 @@ def test_the_traceback_of_a_failure_is_logged_once(
     disque_inline.blocking.run_all(TASKS)
     api.LOGGER.setLevel("NOTSET")
 
-    failed = [each for each in caplog.records if "failed, runs again" in each.getMessage()]
+    failed = [each for each in caplog.records if "failed, retry" in each.getMessage()]
     assert len(failed) == 1
     traced = [each.name for each in caplog.records if each.exc_info]
     assert traced == ([api.LOGGER.name] if is_logged else ["disque_trio.worker.jobs"])

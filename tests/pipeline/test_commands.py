@@ -58,7 +58,7 @@ def test_what_was_ingested_can_be_asked_for(spark: Any, tmp_path: Path, capsys: 
     assert json.loads(capsys.readouterr().out) == {"t": 29}
 
     assert pipeline("compact", lake, "--grace", "0") == 0
-    assert capsys.readouterr().out == "3 files became 3; 0 old ones removed\n"
+    assert capsys.readouterr().out == "3 files merged into 3; 0 old files deleted\n"
 
 
 def test_views_and_their_columns_are_listed_without_spark(tmp_path: Path, capsys: Capture) -> None:
@@ -105,11 +105,11 @@ def test_views_become_tables_of_a_duckdb_file_that_replaces_the_last_one(
     assert main([*export, "job"]) == 2
     assert "there is no view job, did you mean jobs?" in capsys.readouterr().err
     assert main([*export[:3], str(tmp_path / "no" / "file")]) == 2
-    assert f"there is no folder {tmp_path}/no" in capsys.readouterr().err
+    assert f"the directory {tmp_path}/no does not exist" in capsys.readouterr().err
     os.mkfifo(tmp_path / "pipe")
     for other in (tmp_path, tmp_path / "pipe"):
         assert main([*export[:3], str(other)]) == 2
-        assert f"cannot write {other}: it is no file" in capsys.readouterr().err
+        assert f"cannot write {other}: it is not a file" in capsys.readouterr().err
         assert other.exists()
         assert not other.is_file()
 
@@ -136,7 +136,7 @@ def test_a_query_that_cannot_be_answered_is_explained(
     assert pipeline("query", lake, sql) == 2
 
     told = capfd.readouterr().err
-    assert told.startswith("disque-trio pipeline: Spark does not understand it: ")
+    assert told.startswith("disque-trio pipeline: Spark cannot run the query: ")
     assert told.count("\n") == 1
 
 
@@ -172,7 +172,7 @@ def test_a_small_lake_is_asked_without_spark(small: str, tmp_path: Path, capsys:
     assert main(["pipeline", "query", small, "SELECT sed FROM runs"]) == 2
     assert 'Referenced column "sed" not found' in capsys.readouterr().err
     assert main(["pipeline", "query", small, "SELEC 1 1", "--engine", "duckdb"]) == 2
-    assert "DuckDB does not understand it: " in capsys.readouterr().err
+    assert "DuckDB cannot run the query: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "spark"])
@@ -284,7 +284,9 @@ def test_a_report_is_written_whole_or_not_at_all(
     words = ("report", lake, "--html", str(out))
 
     assert pipeline(*words) == 2
-    assert f"cannot write {out}: there is no folder {out.parent}" in capsys.readouterr().err
+    assert (
+        f"cannot write {out}: the directory {out.parent} does not exist" in capsys.readouterr().err
+    )
 
     out.parent.mkdir()
     assert pipeline("report", lake, "--html", str(out.parent)) == 2
@@ -309,7 +311,7 @@ def disk_full(path: Path, _text: str, _encoding: str) -> None:
     ("words", "said"),
     [
         (["--spark-conf", "cores=2"], "'cores=2' is not a setting"),
-        (["--run", " "], "' ' is not a name of a cluster, such as berlin"),
+        (["--run", " "], "' ' is not the name of a cluster, such as berlin"),
         (["--memory", "much"], "much is no size of memory for Spark, such as 512m or 2g"),
     ],
 )

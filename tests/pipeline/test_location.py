@@ -113,7 +113,7 @@ def test_a_report_goes_into_a_folder_of_this_machine(
     assert main([*words, "s3a://bucket/page.html"]) == 2
     assert "s3a://bucket/page.html: s3a:// cannot be opened" in capsys.readouterr().err
     assert main([*words, str(tmp_path / "none" / "page.html")]) == 2
-    assert f"there is no folder {tmp_path / 'none'}; make it first" in capsys.readouterr().err
+    assert f"the directory {tmp_path / 'none'} does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_folder_that_is_missing_is_named(
 
     assert main(["sim", *(scenario if word == "SCENARIO" else word for word in words)]) == 2
     told = capsys.readouterr().err
-    assert f"cannot write {words[-1]}: there is no folder none; make it first" in told
+    assert f"cannot write {words[-1]}: the directory none does not exist" in told
 
 
 def test_a_trace_may_be_named_by_its_address(tmp_path: Path) -> None:

@@ -236,8 +236,8 @@ def test_a_sweep_is_told_what_keeps_an_executor_from_its_work(
     ("options", "complaint"),
     [
         (["--spark", "nonsense"], "nonsense is no master of Spark"),
-        (["--trace-share", "0.1"], "--trace-share needs a --lake"),
-        (["--spark-conf", "spark.x=1"], "--spark-conf is for --spark"),
+        (["--trace-share", "0.1"], "--trace-share needs --lake"),
+        (["--spark-conf", "spark.x=1"], "--spark-conf needs --spark"),
         (["--spark", "local", "--spark-conf", "x=1"], "'x=1' is not a setting of Spark"),
         (["--spark", "local", "--jobs", "2"], "not allowed with argument"),
         (["--lake", "."], "is no lake, and not empty either"),

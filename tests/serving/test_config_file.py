@@ -90,8 +90,8 @@ def test_other_short_options_are_no_files(word: str) -> None:
         load([word, "disque.conf"], io.BytesIO())
 
     assert error.value.reason == (
-        f"'{word}' is no option: a directive is --NAME VALUE, such as --port 7712, and the file"
-        f" comes first without any (one of that name is './{word}')"
+        f"'{word}' is not an option: a directive is --NAME VALUE, such as --port 7712, "
+        f"and the file is the first argument (a file of this name is './{word}')"
     )
 
 
@@ -99,7 +99,7 @@ def test_a_value_that_belongs_to_no_option_is_refused() -> None:
     error = refusal("", "7712", "--port")
 
     assert error.render() == (
-        "\n*** FATAL CONFIG FILE ERROR ***\n'7712' belongs to no option: write '--directive 7712'\n"
+        "\n*** FATAL CONFIG FILE ERROR ***\n'7712' belongs to no option: give '--directive 7712'\n"
     )
 
 
@@ -156,7 +156,7 @@ def test_a_longer_line_is_refused() -> None:
 
 def test_an_open_quote_is_refused() -> None:
     assert refusal('requirepass "abc').reason == (
-        "Unbalanced quotes: close each quote, and put a space behind it"
+        "Unbalanced quotes: close each quote, and put a space after it"
     )
 
 
@@ -214,7 +214,7 @@ def test_files_that_include_each_other_are_refused(tmp_path: Path) -> None:
         load([str(one)], io.BytesIO())
 
     assert caught.value.source == str(two)
-    assert caught.value.reason == (f"'{one}' is being read already: remove one of the includes")
+    assert caught.value.reason == (f"'{one}' is already being read: remove one of the includes")
 
 
 def test_a_missing_include_is_refused_at_its_line(tmp_path: Path) -> None:
@@ -270,12 +270,12 @@ def test_a_command_that_is_not_there_cannot_be_renamed() -> None:
     error = refusal('rename-command DEBUG ""\nrename-command DEBUG d\n')
 
     assert error.number == 2
-    assert error.reason == "No such command in rename-command: nothing is called 'debug' here"
+    assert error.reason == "No such command in rename-command: there is no command 'debug'"
 
 
 def test_a_command_cannot_take_anothers_name() -> None:
     assert refusal("rename-command debug PING\n").reason == (
-        "Target command name already exists: choose another than 'ping'"
+        "Target command name already exists: choose a name other than 'ping'"
     )
 
 

@@ -395,10 +395,10 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        ("serve", "invalid choice: 'serve' is no command; did you mean 'server'?"),
+        ("serve", "invalid choice: 'serve' is not a command; did you mean 'server'?"),
         ("client -p 7711", "invalid choice: 'client' is a command of a node: disque-trio cli"),
         ("ADDJOB mail body 0", "is a command of a node: disque-trio cli ADDJOB mail body 0"),
-        ("xyzzy", "invalid choice: 'xyzzy' is no command; there are server, up, cli,"),
+        ("xyzzy", "invalid choice: 'xyzzy' is not a command; there are server, up, cli,"),
         ("-p 7711 PING", "unrecognized option -p: options follow a command: disque-trio cli -p 77"),
     ],
 )

@@ -154,7 +154,7 @@ def test_a_next_step_that_no_node_takes_is_tried_again_without_the_handler(
         "in place of what is left for the handler"
     )
     assert "cannot be added" in caplog.text
-    assert "trying again for up to 50 s: ADDJOB: NOREPL few nodes" in caplog.text
+    assert "retrying for up to 50 s: ADDJOB: NOREPL few nodes" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_the_attempt_fails_after_a_minute_or_when_the_worker_stops(
 
         assert len(added(node)) == 1
     assert found == records.Retry(10_000_000)
-    assert "the handler has returned, but what follows cannot be added" in caplog.text
+    assert "the handler has returned, but its continuation cannot be added" in caplog.text
 
 
 @pytest.mark.parametrize("then", [7, [7], [{"task": "parse"}], [STEPS[1] | {"options": {"x": 1}}]])

@@ -165,7 +165,7 @@ def test_a_failure_is_logged_with_its_job(caplog: pytest.LogCaptureFixture) -> N
     outcome(failing(OSError("no"), retry=Fixed([1], expected=(OSError,))), body("t"))
 
     first, second = caplog.records
-    assert first.getMessage().startswith("failed, runs again in 1.0 s: ValueError: no")
+    assert first.getMessage().startswith("failed, retry in 1.0 s: ValueError: no")
     assert first.exc_info is not None
     assert second.exc_info is None
     known: Any = first

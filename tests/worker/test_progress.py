@@ -61,7 +61,7 @@ def test_progress_that_no_node_takes_fails_nothing(caplog: pytest.LogCaptureFixt
     with node_that_adds([Failure(b"NOREPL too few nodes")], [b"D-1"]) as node:
         assert outcome(app_at(node), body("t", key="k", headers=HEADERS)) == Done()
 
-    assert "its progress cannot be told" in caplog.text
+    assert "its progress cannot be reported" in caplog.text
 
 
 def test_a_long_text_is_cut() -> None:

@@ -58,7 +58,7 @@ def test_a_worker_without_nodes_is_healthy_while_the_leases_of_its_jobs_last(
         later(monkeypatch, 20)
         told = worker.report()
         assert told.healthy
-        assert told.why.endswith("but the leases of 1 running job last")
+        assert told.why.endswith("but 1 running job has a valid lease")
         later(monkeypatch, 70)
         assert not worker.report().healthy
         worker.stop()

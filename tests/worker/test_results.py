@@ -102,7 +102,7 @@ def test_a_result_that_no_body_holds_fails_the_result_and_not_the_job(
 
     assert found == records.Done()
     assert told["error"]["type"] == kind
-    [warning] = [each for each in caplog.messages if "who waits gets an error" in each]
+    [warning] = [each for each in caplog.messages if "the waiting client gets an error" in each]
     assert ("cannot be encoded" in warning) == (kind == "TypeError")
 
 

@@ -43,7 +43,7 @@ def test_a_body_that_does_not_fit(
 ) -> None:
     [line] = lines(caplog, [what])
 
-    assert f" ERROR {about}dead, not run: {text}" in line
+    assert f" ERROR {about}dead without a run: {text}" in line
     assert "disque-trio jobs redrive" in line
     assert "\n" not in line
 

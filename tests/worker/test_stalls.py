@@ -61,7 +61,7 @@ def warned(kind: str, caplog: pytest.LogCaptureFixture, how: str, ms: int = 60_0
 
 
 def stood_still(caplog: pytest.LogCaptureFixture) -> list[Any]:
-    return [each for each in caplog.records if "stood still" in each.getMessage()]
+    return [each for each in caplog.records if "event loop was blocked" in each.getMessage()]
 
 
 def test_the_job_and_the_line_are_named(kind: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -77,7 +77,7 @@ def test_the_job_and_the_line_are_named(kind: str, caplog: pytest.LogCaptureFixt
 def test_a_lease_that_was_lost_is_told(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     record = warned(kind, caplog, "itself", ms=150)
 
-    assert "; meanwhile 1 lease ended: what had it runs again. " in record.message
+    assert "; 1 lease ended meanwhile, so the jobs run again. " in record.message
 
 
 def test_of_a_child_of_a_job_the_line_is_named(kind: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -209,7 +209,7 @@ async def test_a_child_that_starts_while_all_stop_is_stopped_too(autojump_clock:
     ("status", "said"),
     [
         (0, "has ended"),
-        (75, "asks to be started again"),
+        (75, "requests a restart"),
         (77, "was refused by a node"),
         (-9, "was killed by SIGKILL"),
         (2, "has failed with status 2"),

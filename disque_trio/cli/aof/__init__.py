@@ -12,16 +12,17 @@ from disque_trio.cli.aof.repair import repair
 from disque_trio.terminal.options import Command, Family
 
 _EPILOG: Final = """\
-FILE is an append-only file of ours or of the original; which of the two shows by itself.
+FILE is an append-only file in the format of disque_trio (framed) or of the original server
+(disque). The format is detected.
 
 exit status:
-  0    the file is sound, or has been mended, converted, shown
+  0    the file is sound, or was repaired, converted or printed
   1    the file is damaged; nothing was written
-  2    usage: a bad option, a file that cannot be read or written, or that a running node holds
-  3    check and dump: the file is sound but for a torn tail, as a crash leaves it behind
-  4    a newer version has written the file; nothing was written
-  130  interrupted by Ctrl-C; no file has been changed
-  143  the same, by SIGTERM
+  2    usage: a bad option, or a file that cannot be read or written, or that a running node uses
+  3    check and dump: the file is sound except for a torn tail, which a crash can cause
+  4    the file was written by a newer version; nothing was written
+  130  interrupted by Ctrl-C; no file was changed
+  143  terminated by SIGTERM; no file was changed
 
 docs/journal.md describes the formats.
 """
@@ -40,27 +41,29 @@ PROGRAM: Final = Family(
             record=options.Check,
             run=check,
             about="Read a whole file, and report its contents and any damage.",
-            more="A running node may hold it; then its last record may be seen half written.",
+            more="The file of a running node may be checked; its last record may then be "
+            "incomplete.",
         ),
         "repair": Command(
             record=options.Repair,
             run=repair,
-            about="Cut off a torn tail, or leave out what is damaged.",
-            more="The file is replaced by a mended one in one step; the old one is kept beside it, "
-            "with .before-repair behind its name. A deletion that is lost brings its job back.",
+            about="Cut off a torn tail, or omit damaged records.",
+            more="The repaired file replaces the file atomically. The old file is kept, with "
+            ".before-repair appended to its name. If the record of a deletion is lost, its job "
+            "is restored.",
         ),
         "convert": Command(
             record=options.Convert,
             run=convert,
-            about="Rewrite a file in either format.",
-            more="A torn tail is left out.",
+            about="Write a copy of a file in either format.",
+            more="A torn tail is omitted.",
         ),
         "dump": Command(
             record=options.Dump,
             run=dump,
-            about="Show every record, one on each line.",
-            more="Times are in UTC. With --json, strings that are not UTF-8 have one character for "
-            "each byte, as in 'disque-trio cli --json'.",
+            about="Print all records, one per line.",
+            more="Times are in UTC. With --json, a string that is not UTF-8 has one character per "
+            "byte, as in 'disque-trio cli --json'.",
         ),
     },
 )

@@ -43,5 +43,5 @@ def check(options: Check) -> int:
     )
     say(f"  {found.verdict}")
     if source.is_held:
-        say("  a running node holds it")
+        say("  a running node uses it")
     return found.status

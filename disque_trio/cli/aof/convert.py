@@ -23,7 +23,7 @@ from disque_trio.wire.journal import Writer
 def convert(options: Convert) -> int:
     """Check the file, then write the new one."""
     if os.path.lexists(options.out):
-        raise UsageError(f"{options.out} is there already: take it away, or take another name")
+        raise UsageError(f"{options.out} exists: remove it, or give another name")
     source = Source(options.file)
     try:
         found, tally = scan_and_count(source, "checking")
@@ -41,7 +41,7 @@ def convert(options: Convert) -> int:
         f"{counted(size, 'byte')} ({options.to.value})"
     )
     if found.torn:
-        out().print(f"  a torn tail of {counted(found.torn, 'byte')} was left out")
+        out().print(f"  a torn tail of {counted(found.torn, 'byte')} was omitted")
     return SOUND
 
 
@@ -76,8 +76,8 @@ def _encoded(writer: Writer, record: Record) -> bytes:
         return writer.encode_live(record)
     except NoPlaceError as error:
         raise UsageError(
-            f"job {error} has extensions, such as PRIORITY, or a result, for which the original's "
-            "format has no place; nothing was written"
+            f"job {error} has extensions, such as PRIORITY, or a result, which the format of the "
+            "original cannot represent; nothing was written"
         ) from None
 
 

@@ -30,14 +30,14 @@ class Check:
 class Repair(Check):
     """`aof repair`."""
 
-    is_agreed: bool = switch("-y --yes", "do it without asking")
+    is_agreed: bool = switch("-y --yes", "repair without a prompt")
     is_skipping: bool = switch(
-        "--skip-damaged", "leave out damaged records and keep all others (our format only)",
+        "--skip-damaged", "omit damaged records and keep all others (format framed only)",
         excludes="way",
     )  # fmt: skip
     is_cutting: bool = switch(
         "--cut-damaged",
-        "keep what stands before the first damage and drop the rest (either format)",
+        "keep the records before the first damage and drop the rest (either format)",
         excludes="way",
     )  # fmt: skip
 
@@ -46,12 +46,16 @@ class Repair(Check):
 class Convert(Check):
     """`aof convert`."""
 
-    out: str = argument(text("OUT"), "the new file; it must not be there yet")
+    out: str = argument(text("OUT"), "the new file, which must not exist")
     to: Format = option(
-        "--to", _FORMAT, "framed: ours; disque: the original's", Format.FRAMED, shown="framed"
+        "--to",
+        _FORMAT,
+        "framed: of disque_trio; disque: of the original server",
+        Format.FRAMED,
+        shown="framed",
     )
     is_compact: bool = switch(
-        "--compact", "only the last record of each job that is neither deleted nor expired"
+        "--compact", "write only the last record of each job, without deleted and expired jobs"
     )
 
 
@@ -59,4 +63,4 @@ class Convert(Check):
 class Dump(Check):
     """`aof dump`."""
 
-    has_bodies: bool = switch("--bodies", "show the jobs' bodies as well")
+    has_bodies: bool = switch("--bodies", "print the bodies of jobs, too")

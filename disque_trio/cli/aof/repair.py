@@ -63,8 +63,8 @@ def _repair(options: Repair, source: Source) -> int:
     if options.is_skipping and found.damage is not None:
         if found.format is Format.DISQUE:
             raise UsageError(
-                "--skip-damaged needs the checksums of our format; in the original's format, take "
-                "--cut-damaged"
+                "--skip-damaged needs checksums, which the format of the original does not have; "
+                "use --cut-damaged"
             )
         chunks, loss = _salvaged(source)
     else:
@@ -138,8 +138,8 @@ def _parts(source: Source, data: mmap.mmap) -> Iterator[Record | Gap]:
         yield from salvage(data)
     except NewerFileError as error:
         raise UsageError(
-            f"{source.path} is damaged, and has records that this version would delete: {error}. "
-            f"Repair it with the 'disque-trio aof' of that version; nothing was changed"
+            f"{source.path} is damaged, and this version would delete some of its records: "
+            f"{error}. Repair it with 'disque-trio aof' of that version; nothing was changed"
         ) from None
 
 
@@ -158,7 +158,7 @@ def _sound_parts(source: Source, loss: Loss) -> Iterator[bytes]:
                 yield writer.encode(UNKNOWN)
         except DamagedError as error:
             raise UsageError(
-                f"{source.path}: {error.reason}, and no record of our format behind it"
+                f"{source.path}: {error.reason}, and no record of the format framed follows"
             ) from None
 
 
@@ -168,16 +168,16 @@ def _agree(options: Repair, found: Scan, loss: Loss) -> None:
         return
     errors().print(f"{options.file}: {found.verdict.splitlines()[0]}")
     if options.is_skipping and found.damage is not None:
-        plan = "leave out what is damaged"
+        plan = "omit the damaged records"
     else:
         plan = f"cut the file at byte {found.end:,} of {found.source.size:,}"
         if not found.end:
-            plan += ", so that no job is left in it"
+            plan += ", which leaves no job in it"
         if loss.sound:
             records = counted(loss.sound, "sound record")
-            plan += f", and leave out {records} behind it, which --skip-damaged would keep"
+            plan += f", and drop {records} after it, which --skip-damaged would keep"
     if not sys.stdin.isatty():
-        raise UsageError(f"say --yes to {plan}")
+        raise UsageError(f"give --yes to {plan}")
     errors().print(f"{plan[0].upper()}{plan[1:]}? The old file is kept. [y/N] ", end="")
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise UsageError("nothing was changed")
@@ -201,17 +201,17 @@ def _report(options: Repair, found: Scan, kept: str, loss: Loss) -> int:
         say(f"{options.file}: sound, nothing to repair")
         return SOUND
     places = "" if len(loss.gaps) == 1 else f" in {counted(len(loss.gaps), 'place')}"
-    say(f"{options.file}: repaired, without {counted(loss.bytes, 'byte')}{places}")
+    say(f"{options.file}: repaired; {counted(loss.bytes, 'byte')} removed{places}")
     for gap in loss.gaps[:_MOST_GAPS]:
         say(f"  bytes {gap.start:,} to {gap.end - 1:,}: {gap.reason}")
     if len(loss.gaps) > _MOST_GAPS:
         say(f"  and {counted(len(loss.gaps) - _MOST_GAPS, 'more place')}")
     if kept and not found.end and not loss.records:
-        say("  nothing of it was sound: there is an empty file in its place")
+        say("  no record was sound; the repaired file has no records")
     if loss.sound:
         say(
-            f"  {counted(loss.sound, 'sound record')} stood behind it: 'disque-trio aof repair "
-            f"--skip-damaged {kept}' gets them back"
+            f"  {counted(loss.sound, 'sound record')} after the damage dropped: 'disque-trio aof "
+            f"repair --skip-damaged {kept}' restores them"
         )
-    say(f"  the old file is {kept}")
+    say(f"  the old file is kept as {kept}")
     return SOUND

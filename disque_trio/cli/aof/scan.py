@@ -63,10 +63,10 @@ class Scan:
         if self.source.is_held:
             return f"sound; {counted(self.torn, 'byte')} of a record that is being written"
         return (
-            f"torn tail: {counted(self.torn, 'byte')} from byte {self.end:,} on are no whole "
-            f"record, as a crash leaves behind\n  "
-            f"'disque-trio aof repair {self.source.path}' cuts them off; so does a node that "
-            f"starts, unless 'aof-load-truncated no' forbids it"
+            f"torn tail: the {counted(self.torn, 'byte')} from byte {self.end:,} on are an "
+            f"incomplete record, which a crash can cause\n  "
+            f"'disque-trio aof repair {self.source.path}' cuts the tail off; so does the start of "
+            f"a node, unless 'aof-load-truncated no' is set"
         )
 
     @property

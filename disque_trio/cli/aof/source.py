@@ -32,12 +32,12 @@ class Source:
         self.status = os.fstat(self._file.fileno())
         if not stat.S_ISREG(self.status.st_mode):
             self.close()
-            raise UsageError(f"{path} is no regular file")
+            raise UsageError(f"{path} is not a regular file")
         self.is_held = not self._lock()
         """A running node holds it."""
         if self.is_held and is_exclusive:
             self.close()
-            raise UsageError(f"{path}: a running node holds it; stop the node first")
+            raise UsageError(f"{path}: a running node uses it; stop the node first")
         if not is_exclusive:
             fcntl.flock(self.descriptor, fcntl.LOCK_UN)
 

@@ -31,7 +31,7 @@ examples:
   disque-trio doctor --quiet              in a container: HEALTHCHECK CMD
 
 exit code: 0 all is well; 1 warnings; 2 problems, or wrong usage
-with --quiet: 0 this one node serves its clients; 1 it does not; nothing is printed
+with --quiet: 0 the node serves clients; 1 it does not; nothing is printed
 """
 
 
@@ -172,7 +172,7 @@ PROGRAM: Final = Command(
     run=_main,
     about="""\
 Checks a node and every node that it knows, reports what is wrong, and recommends what to do. With
---config it checks a configuration file instead, or as well if a port is given.""",
+--config it checks a configuration file instead, or both if the options name a node.""",
     epilog=_EPILOG,
     has_host=True,
 )

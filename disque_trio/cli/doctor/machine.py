@@ -38,22 +38,22 @@ def judge(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Iterator[Find
         yield warning(
             HERE,
             "vm.overcommit_memory is 2: a rewrite of the append-only file in a child process may "
-            "be refused though there is memory",
+            "fail although memory is free",
             "sysctl vm.overcommit_memory=1",
         )
     if "[always]" in _read(sys / "kernel/mm/transparent_hugepage/enabled"):
         yield note(
             HERE,
-            "transparent huge pages are always on: memory is given back late, and copied in large "
-            "pieces during a rewrite",
+            "transparent huge pages are always on: memory is released late, and a rewrite copies "
+            "it in large pages",
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         )
     backlog = _read(proc / "sys/net/core/somaxconn")
     if backlog.isdigit() and int(backlog) < Config().tcp_backlog:
         yield note(
             HERE,
-            f"net.core.somaxconn is {backlog}: bursts of new clients are cut off there, whatever "
-            "tcp-backlog says",
+            f"net.core.somaxconn is {backlog}, which limits tcp-backlog: bursts of new clients may "
+            "be refused",
             f"sysctl net.core.somaxconn={Config().tcp_backlog}",
         )
 
@@ -76,7 +76,7 @@ def judge_node(node: NodeFacts, proc: Path = Path("/proc")) -> Iterator[Finding]
     if limit is not None and limit < wanted:
         yield warning(
             node.label,
-            f"it may open {limit} files, and maxclients is {wanted}",
+            f"the process may open {limit} files, fewer than maxclients {wanted}",
             "raise the limit (LimitNOFILE= in its systemd unit, or ulimit -n)",
         )
     with contextlib.suppress(OSError):
@@ -92,12 +92,12 @@ def judge_disk(where: str, directory: str) -> Iterator[Finding]:
         return
     if free < LEAST_FREE:
         kind = problem if free < _NO_FREE else warning
-        yield kind(where, f"{free >> 20} MiB are free in {directory}", "make room there")
+        yield kind(where, f"only {free >> 20} MiB are free in {directory}", "free space there")
     if not os.access(directory, os.W_OK):
         yield problem(
             where,
             f"{directory} cannot be written by this user",
-            "let the node's user own it, or run the doctor as that user",
+            "make the node's user its owner, or run the doctor as that user",
         )
 
 
@@ -125,7 +125,7 @@ def judge_file(path: str, *, is_running: bool) -> Iterator[Finding]:
         yield problem(path, str(error), "the node would not start")
     for text in warnings:
         what, _, files = text.rpartition(": chmod 600 ")
-        yield warning(path, what, f"chmod 600 {files}, and let the node's user own it")
+        yield warning(path, what, f"chmod 600 {files}, and make the node's user its owner")
     yield from judge_disk(path, config.dir)
     try:
         resolve(config.multiplexing_api)
@@ -136,8 +136,8 @@ def judge_file(path: str, *, is_running: bool) -> Iterator[Finding]:
     if resource.RLIM_INFINITY not in (soft, hard) and hard < config.maxclients + 2 * MAX_LINKS:
         yield note(
             path,
-            f"a process of this user may open {hard} files: fewer than maxclients "
-            f"{config.maxclients} and links may need",
+            f"a process of this user may open {hard} files, fewer than maxclients "
+            f"{config.maxclients} and the links to other nodes may need",
             "raise the limit (LimitNOFILE= in a systemd unit, or ulimit -Hn)",
         )
 

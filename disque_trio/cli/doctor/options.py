@@ -12,11 +12,11 @@ from disque_trio.terminal.options import FILE, option, seconds, switch
 class Options(NodeOptions):
     """The command line, read and checked."""
 
-    config: str | None = option("--config", FILE, "a configuration file to look at")
-    timeout_s: float = option("-t", seconds(0.001), "how long each answer may take", 3.0)
+    config: str | None = option("--config", FILE, "check this configuration file")
+    timeout_s: float = option("-t", seconds(0.001), "timeout for each reply", 3.0)
     is_json: bool = json_switch("findings as one JSON object")
     is_quiet: bool = switch(
-        "--quiet", "only the exit code, of the node that the options name, or that of this machine"
+        "--quiet", "print nothing, and check only one node: that of the options, or of this machine"
     )
 
     @property

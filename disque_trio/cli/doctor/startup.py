@@ -74,12 +74,12 @@ def _judge_files(path: str, config: Config) -> Iterator[Finding]:
             yield problem(
                 path,
                 f"{directive} {file}: {reason}",
-                f"correct '{directive}', or let the node's user write there; the server would not "
-                "start",
+                f"correct '{directive}', or permit the node's user to write there; the server "
+                "would not start",
             )
     directory = config.spill_directory
     if directory and not os.path.isdir(directory):
-        reason = "it is no directory" if os.path.exists(directory) else "there is no such directory"
+        reason = "it is not a directory" if os.path.exists(directory) else "it does not exist"
         yield problem(
             path, f"spill-directory {directory}: {reason}", "create it; the server would not start"
         )
@@ -87,7 +87,7 @@ def _judge_files(path: str, config: Config) -> Iterator[Finding]:
         yield problem(
             path,
             f"spill-directory {directory}: it cannot be written by this user",
-            "let the node's user own it, or run the doctor as that user",
+            "make the node's user its owner, or run the doctor as that user",
         )
 
 
@@ -98,23 +98,23 @@ def _judge_trace(path: str, config: Config) -> Iterator[Finding]:
     if config.trace_file_sample == 1:
         yield warning(
             path,
-            f"trace-file {file}: everything is traced, some {JOB_BYTES >> 10} kB of disk for each "
-            "job",
-            "say 'trace-file-sample 100' to keep one job in 100, or leave 'trace-file' out",
+            f"trace-file {file}: every job is traced, which takes about {JOB_BYTES >> 10} kB of "
+            "disk per job",
+            "set 'trace-file-sample 100' to trace one job in 100, or remove 'trace-file'",
         )
     if not config.trace_file_max_bytes:
         yield warning(
             path,
-            f"trace-file {file}: nothing bounds it (trace-file-max-bytes 0)",
-            "say 'trace-file-max-bytes 1gb', or move the file away yourself while the server is "
+            f"trace-file {file}: its size is not limited (trace-file-max-bytes 0)",
+            "set 'trace-file-max-bytes 1gb', or move the file away yourself while the server is "
             "down",
         )
     elif not os.access(os.path.dirname(file) or ".", os.W_OK | os.X_OK):
         yield warning(
             path,
-            f"trace-file {file}: it cannot be rotated and would grow on, for this user may not "
-            "write in its directory",
-            "let the node's user own the directory, or run the doctor as that user",
+            f"trace-file {file}: it cannot be rotated and would grow without limit, because this "
+            "user may not write to its directory",
+            "make the node's user the owner of the directory, or run the doctor as that user",
         )
 
 
@@ -132,7 +132,7 @@ def _judge_nodes_conf(path: str, config: Config) -> Iterator[Finding]:
         yield problem(
             path,
             f"cluster-config-file {file}: {reason}",
-            "mend the file, or move it away to start as a new node",
+            "repair the file, or move it away to start as a new node",
         )
 
 
@@ -153,14 +153,14 @@ def _judge_memory(path: str, config: Config) -> Iterator[Finding]:
             path,
             f"maxmemory {config.maxmemory} ({_mib(config.maxmemory)}): the process alone takes "
             f"about {_mib(own)}, so every job would be refused",
-            f"raise maxmemory: {least}mb leave jobs as much as the process takes",
+            f"raise maxmemory: with {least}mb, jobs have as much as the process takes",
         )
     elif config.maxmemory < 2 * own:
         yield warning(
             path,
             f"maxmemory {config.maxmemory} ({_mib(config.maxmemory)}): the process alone takes "
             f"about {_mib(own)}, which leaves {_mib(config.maxmemory - own)} for jobs",
-            f"raise maxmemory: {least}mb leave jobs as much as the process takes",
+            f"raise maxmemory: with {least}mb, jobs have as much as the process takes",
         )
 
 
@@ -209,11 +209,11 @@ def _no_socket(file: str, *, is_running: bool) -> str:
     except FileNotFoundError:
         return ""
     if not is_socket:
-        return "there is a file of this name that is no socket"
+        return "a file of this name exists, which is not a socket"
     return "" if is_running else _is_taken(file)
 
 
 def _is_taken(file: str) -> str:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         error = probe.connect_ex(file)
-    return "" if error in (errno.ECONNREFUSED, errno.ENOENT) else "another process listens there"
+    return "" if error in (errno.ECONNREFUSED, errno.ENOENT) else "another process listens on it"

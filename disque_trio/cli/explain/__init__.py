@@ -25,10 +25,10 @@ _EPILOG: Final = """\
 examples:
   disque-trio explain ADDJOB mail body 0 RETRY 60
   disque-trio explain --nodes 5 --journal everysec --trials 20 ADDJOB mail body 0 REPLICATE 2
-  disque-trio explain -p 7711 ADDJOB mail body 0     about the cluster of this node
-  disque-trio explain --queue mail                   about its jobs, at 127.0.0.1:7711
+  disque-trio explain -p 7711 ADDJOB mail body 0     for the cluster of this node
+  disque-trio explain --queue mail                   for jobs of the queue, at 127.0.0.1:7711
 
-exit status: 0 done; 1 the job is refused, or rules and trials do not agree; 2 wrong usage, or no
+exit status: 0 done; 1 the job is refused, or rules and trials disagree; 2 wrong usage, or no
 answer; 130 interrupted by Ctrl-C
 """
 
@@ -76,8 +76,8 @@ def _trials(options: Options, request: JobRequest, facts: Facts) -> Iterator[Tri
     """One for each family and seed. On a terminal a bar shows how far they are."""
     if options.trials and request.copies > MOST_NODES:
         raise UsageError(
-            f"trials have {MOST_NODES} nodes at most, and REPLICATE is {request.copies}: "
-            "leave out --trials"
+            f"trials have at most {MOST_NODES} nodes, and REPLICATE is {request.copies}: "
+            "omit --trials"
         )
     families = [answer.family for answer in answers(request, facts)]
     every = [(family, seed) for seed in range(options.trials) for family in families]
@@ -93,8 +93,8 @@ PROGRAM: Final = Command(
     run=_main,
     about="""\
 Shows which failures a job survives (crashes of nodes and workers, power cuts, partitions), when it
-is delivered twice, and how late it may be. The rules are those of docs/guarantees.md; --trials runs
-the simulator with the same faults, and shows whether rules and trials agree.""",
+is delivered twice, and how late its delivery may be. The answers follow the rules of
+docs/guarantees.md. --trials runs the simulator with the same faults, and compares the results.""",
     epilog=_EPILOG,
     usage="disque-trio explain [options] ADDJOB queue body ms-timeout [options of the job]",
     has_host=True,

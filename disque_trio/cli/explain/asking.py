@@ -63,7 +63,7 @@ class Asking:
         if status.ended_at is None:
             return f"no node has job {id}: it has ended, or was never added"
         at = datetime.fromtimestamp(status.ended_at, UTC).isoformat(timespec="seconds")
-        return f"job {id} has ended: {status.outcome} at {at}; `disque-trio jobs show` has more"
+        return f"job {id} has ended: {status.outcome} at {at}; `disque-trio jobs show` shows more"
 
     def _zone(self, node: NodeFacts) -> str:
         """Of one that does not answer, as the others tell it."""
@@ -84,7 +84,7 @@ class Asking:
         if limits is None or not jobs:
             return ""
         which = counted(jobs, "job waits", "jobs wait")
-        return f"queue {queue} is at its limits, {limits}: {which} for them"
+        return f"queue {queue} has reached its limits, {limits}: {which}"
 
     def queue(self, name: str) -> tuple[JobRequest, str]:
         """What most jobs of a queue ask for, and how many that are. Raises UsageError if it has
@@ -98,9 +98,7 @@ class Asking:
         counts = Counter(attrs.evolve(each, ttl=1) for each in found.values())
         [(most, count)] = counts.most_common(1)
         ttl = max(each.ttl for each in found.values() if attrs.evolve(each, ttl=1) == most)
-        heading = (
-            f"{count:,} of {counted(len(found), 'job')} of {name} that were looked at ask for this"
-        )
+        heading = f"{count:,} of {counted(len(found), 'job')} read from {name} have these options"
         return attrs.evolve(most, ttl=ttl), heading
 
     def _answers(self, command: Command[Any]) -> Iterator[tuple[NodeFacts, Any]]:
@@ -135,7 +133,7 @@ def ask(options: Options) -> Asking:
     first = firsts[0]
     if first.error:
         raise UsageError(f"{first.where}: {first.error} ({first.advice})")
-    raise UsageError(f"{first.where} still loads its append-only file: ask it later")
+    raise UsageError(f"{first.where} is still loading its append-only file: try again later")
 
 
 async def _status(cluster: Cluster, id: str) -> JobStatus:

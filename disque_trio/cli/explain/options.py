@@ -10,8 +10,8 @@ from disque_trio.explain.facts import JOURNALS, NO_JOURNAL, Facts
 from disque_trio.terminal.options import UsageError, argument, one_of, option, text, whole
 
 _DEFAULT_NODES: Final = 3
-_ASSUMED: Final = "a cluster that is assumed"
-_ASKED: Final = "a cluster that is asked"
+_ASSUMED: Final = "an assumed cluster"
+_ASKED: Final = "a running cluster"
 
 
 @attrs.frozen(kw_only=True)
@@ -19,27 +19,33 @@ class Options(NodeOptions):
     """The command line, read and checked."""
 
     nodes: int | None = option(
-        "--nodes", whole(1, 1_000), "how many nodes it has", shown=f"{_DEFAULT_NODES}",
+        "--nodes", whole(1, 1_000), "number of nodes", shown=f"{_DEFAULT_NODES}",
         group=_ASSUMED,
     )  # fmt: skip
     zones: int | None = option(
-        "--zones", whole(1, 1_000), "in how many zones they are, evenly (they name none)",
+        "--zones", whole(1, 1_000), "number of zones, with equal numbers of nodes (no zones)",
         group=_ASSUMED,
     )  # fmt: skip
     journal: str | None = option(
         "--journal", one_of(*JOURNALS), "none, or the appendfsync of nodes with appendonly yes",
         group=_ASSUMED, shown=NO_JOURNAL,
     )  # fmt: skip
-    job: str | None = option("--job", JOB_ID, "a job that it has", group=_ASKED, excludes="which")
+    job: str | None = option(
+        "--job", JOB_ID, "explain this job of the cluster", group=_ASKED, excludes="which"
+    )
     """Of a running cluster."""
     queue: str | None = option(
-        "--queue", text("NAME"), "what most jobs of a queue ask", group=_ASKED, excludes="which"
+        "--queue",
+        text("NAME"),
+        "explain the options that most jobs of this queue have",
+        group=_ASKED,
+        excludes="which",
     )
     trials: int = option(
-        "--trials", whole(0, 10_000), "how many runs of the simulator for each kind of fault", 0,
+        "--trials", whole(0, 10_000), "number of simulator runs for each kind of fault", 0,
         shown="0",
     )  # fmt: skip
-    is_json: bool = json_switch("one JSON object")
+    is_json: bool = json_switch("result as one JSON object")
     words: tuple[str, ...] = argument(text("ADDJOB"), None, nargs="...")
     """The ADDJOB; none with a job or a queue."""
 
@@ -47,19 +53,17 @@ class Options(NodeOptions):
         super().__attrs_post_init__()
         is_found = self.job is not None or self.queue is not None
         if is_found and self.words:
-            raise UsageError(
-                f"--job and --queue need no ADDJOB: leave out '{' '.join(self.words)}'"
-            )
+            raise UsageError(f"--job and --queue replace the ADDJOB: omit '{' '.join(self.words)}'")
         described = (self.nodes, self.zones, self.journal)
         if self.is_asked and any(each is not None for each in described):
             raise UsageError(
-                "--nodes, --zones and --journal describe a cluster that is not asked: without "
-                "--url, -h, -p, --job"
+                "--nodes, --zones and --journal describe an assumed cluster: omit --url, -h, -p, "
+                "--job and --queue"
             )
         nodes = self.nodes or _DEFAULT_NODES
         if self.zones is not None and self.zones > nodes:
             raise UsageError(
-                f"{self.zones} zones need as many nodes; there are {nodes}: see --nodes"
+                f"{self.zones} zones need at least {self.zones} nodes, not {nodes}: give --nodes"
             )
 
     @property

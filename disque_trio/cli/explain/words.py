@@ -54,9 +54,9 @@ def _show_holders(console: Console, report: Report) -> None:
 def cluster(facts: Facts) -> str:
     """The facts in a line."""
     count = counted(facts.nodes, "node")
-    parts = [f"{count}, {facts.silent} more silent" if facts.silent else count]
+    parts = [f"{count}, {facts.silent} more do not answer" if facts.silent else count]
     if facts.originals:
-        parts.append(f"{facts.originals} of them cannot keep jobs with options of ours")
+        parts.append(f"{facts.originals} of them cannot store jobs with options of disque_trio")
     if zones := facts.zone_names:
         count = f"in {counted(len(zones), 'zone')}"
         parts.append(f"{count}: {', '.join(zone or 'none' for zone in zones)}")
@@ -109,7 +109,7 @@ def _causes(report: Report) -> list[str]:
 def _show_agreement(console: Console, report: Report) -> None:
     runs = sum(line.tried.runs for line in report.lines if line.tried)
     for text in report.disagreements:
-        console.print(f"[bold red]rules and trials do not agree[/] {escape(text)}")
+        console.print(f"[bold red]rules and trials disagree[/] {escape(text)}")
     if runs and not report.disagreements:
         each = max(line.tried.runs for line in report.lines if line.tried)
         console.print(

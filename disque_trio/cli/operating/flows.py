@@ -56,7 +56,7 @@ async def _list(_admin: Admin, options: Options) -> int:
         unread = counted(found["unread"], "flow is", "flows are")
         complain(f"disque-trio {NAME}: {unread} not listed: codecs of its app have encoded it")
     if found["is_cut"]:
-        complain(f"disque-trio {NAME}: there may be more than these")
+        complain(f"disque-trio {NAME}: the list may be incomplete")
     return status
 
 
@@ -95,7 +95,7 @@ PROGRAM: Final = Family(
     about="List flows, show the members of one, and cancel or retry it.",
     epilog=EPILOG,
     commands={
-        "list": operation("List the flows that are not over.", _list, Options),
+        "list": operation("List the flows that have not ended.", _list, Options),
         "show": operation("Show a flow and its members.", _show, Show),
         **operations(NAME),
     },

@@ -40,17 +40,17 @@ from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.plans import MistakeError, Outcome
 
 EPILOG: Final = """\
-The nodes are those of --url, or of $DISQUE_URL: disque://:password@host:port,host:port (DEFAULT).
-All nodes of the cluster are asked. The password may also be in $DISQUE_AUTH, or in the file
+--url or $DISQUE_URL names nodes: disque://:password@host:port,host:port (DEFAULT). The command
+queries all nodes of their cluster. The password may also be in $DISQUE_AUTH, or in the file
 $DISQUE_AUTH_FILE.
 
 exit status:
-  0    it is done
-  1    there is nothing of that name, a node refuses it, or no node answers
+  0    success
+  1    the name is unknown, a node refuses the operation, or no node answers
   2    wrong usage
-  3    it is done, but nodes did not answer: the output, or the operation, is without them
+  3    some nodes did not answer; the output or the operation excludes them
   130  interrupted by Ctrl-C
-  143  the same, by SIGTERM
+  143  terminated by SIGTERM
 """.replace("DEFAULT", DEFAULT_URL)
 
 
@@ -126,8 +126,8 @@ def operations(family: str) -> dict[str, Command[Any]]:
 
 def _record_of(each: Operation) -> type[Any]:
     fields = {one.name: _field_of(one) for one in each.arguments}
-    fields["is_plan"] = switch("--plan", "only print what it will do")
-    fields["is_sure"] = switch("--yes", "do it, also if it cannot be undone")
+    fields["is_plan"] = switch("--plan", "only print what the operation would do")
+    fields["is_sure"] = switch("--yes", "run the operation even if it cannot be undone")
     return attrs.make_class(each.key, fields, bases=(Options,), kw_only=True, frozen=True)
 
 
@@ -165,7 +165,7 @@ async def _operate(each: Operation, admin: Admin, options: Any) -> int:
     for plan in plans:
         if (each.is_grave or plan.risk) and not (options.is_sure or options.is_plan):
             text = "; ".join(map(printable, plan.says))
-            raise UsageError(f"{text}. If you are sure, give --yes")
+            raise UsageError(f"{text}. To confirm, give --yes")
     for plan in plans:
         outcome.unasked[:] = each_once([*outcome.unasked, *plan.unasked])
         if options.is_plan:
@@ -206,11 +206,11 @@ async def warn_of(client: Client, name: str, unreached: Mapping[str, str]) -> in
     names = await names_of(client) if unreached else str
     for node, why in unreached.items():
         label = label_of(names(node), node)
-        complain(f"disque-trio {name}: what {label} knows is missing: {why}")
+        complain(f"disque-trio {name}: the data of {label} is missing: {why}")
     return PARTIAL if unreached else 0
 
 
 def warn_of_more(name: str, found: Found[Any]) -> None:
     """Are there more than the limit?"""
     if found.is_cut:
-        complain(f"disque-trio {name}: there may be more than these: --limit")
+        complain(f"disque-trio {name}: the list may be incomplete: raise --limit")

@@ -43,7 +43,7 @@ class Show(One):
     """`jobs show`."""
 
     is_timeline: bool = switch(
-        "--timeline", "what has happened to it at all nodes, an event a line, by their TRACE GET"
+        "--timeline", "the events of the job at all nodes, one per line (TRACE GET)"
     )
 
 
@@ -51,28 +51,30 @@ class Show(One):
 class Dead(Options):
     """`jobs dead`."""
 
-    queue: str | None = option("--queue", text("QUEUE"), "of this queue only")
-    reason: str = option("--reason", text("TEXT"), "with this in their reason", "")
-    limit: int = option("--limit", COUNT, "this number at most", 1000)
+    queue: str | None = option("--queue", text("QUEUE"), "only jobs of this queue")
+    reason: str = option("--reason", text("TEXT"), "only jobs with this text in their reason", "")
+    limit: int = option("--limit", COUNT, "at most this number of jobs", 1000)
 
 
 @attrs.frozen(kw_only=True)
 class Listed(Options):
     """`jobs list`."""
 
-    queue: str | None = option("--queue", text("QUEUE"), "of this queue only")
-    state: str | None = option("--state", one_of(*STATES), "in this state only")
-    error: str | None = option("--error", text("CLASS"), "whose last error has this class")
-    text: str | None = option("--text", text("TEXT"), "with this text in their body")
-    limit: int = option("--limit", COUNT, "this number at most; each node shows as many", 100)
+    queue: str | None = option("--queue", text("QUEUE"), "only jobs of this queue")
+    state: str | None = option("--state", one_of(*STATES), "only jobs in this state")
+    error: str | None = option(
+        "--error", text("CLASS"), "only jobs whose last error has this class"
+    )
+    text: str | None = option("--text", text("TEXT"), "only jobs with this text in their body")
+    limit: int = option("--limit", COUNT, "at most this number of jobs", 100)
 
 
 @attrs.frozen(kw_only=True)
 class Ended(Options):
     """`jobs ended`."""
 
-    queue: str | None = option("--queue", text("QUEUE"), "of this queue only")
-    limit: int = option("--limit", COUNT, "this number at most", 100)
+    queue: str | None = option("--queue", text("QUEUE"), "only jobs of this queue")
+    limit: int = option("--limit", COUNT, "at most this number of jobs", 100)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -102,8 +104,8 @@ async def _show_timeline(options: One) -> int:
 def _nothing(id: str, history: History) -> str:
     """Why there are no events."""
     if history.is_traced:
-        return f"{id} is traced, but nothing has happened to it since that began"
-    asking = f"TRACE JOB {id} at each node writes down what happens from then on"
+        return f"{id} is traced, but has no events since tracing was turned on"
+    asking = f"send TRACE JOB {id} to each node to record its events from then on"
     return f"no node traces {id}: {asking}"
 
 

@@ -35,7 +35,7 @@ PROGRAM: Final = Family(
     about="List, join and remove the nodes of a cluster.",
     epilog=EPILOG,
     commands={
-        "list": operation("List the nodes, as they know each other.", _list, Options),
+        "list": operation("List the nodes of the cluster.", _list, Options),
         **operations(NAME),
     },
 )

@@ -42,7 +42,7 @@ _HEADS: Final = (
 class List(Options):
     """`queues list`."""
 
-    has_all: bool = switch("--all", f"also those of the library, {RESERVED}…")
+    has_all: bool = switch("--all", f"also list queues of the library, {RESERVED}…")
 
 
 @attrs.frozen(kw_only=True)
@@ -83,7 +83,7 @@ def _row(queue: QueueTotals, names: Names) -> list[object]:
     paused = ", ".join(f"{state} at {names(node)}" for node, state in queue.paused.items())
     oldest = duration(queue.next_age_s) if queue.length else "-"
     limits = "-" if queue.limits is None else str(queue.limits)
-    limits += "; waits for them" if queue.is_limited else ""
+    limits += "; reached" if queue.is_limited else ""
     return [queue.name, queue.length, oldest, *figures, queue.blocked, paused or "-", limits]
 
 
@@ -121,7 +121,9 @@ async def _of_limits(
     facts = [("limits set", at), ("keeper", by_id.get(latest.keeper, latest.keeper))]
     for node, info in infos:
         if info is None:
-            facts.append((f"at {names(node)}", "does not know limits, and delivers without them"))
+            facts.append(
+                (f"at {names(node)}", "does not support limits, and delivers without them")
+            )
             continue
         waits = ", clients wait" if info.is_limited else ""
         other = f", other limits: {info.limits or 'none'}" if info.limits != latest.limits else ""
@@ -134,8 +136,8 @@ PROGRAM: Final = Family(
     about="List, pause, limit and purge the queues of a cluster.",
     epilog=EPILOG,
     commands={
-        "list": operation("List the queues, with their figures of all nodes.", _list, List),
-        "show": operation("Show the figures and the limits of a queue.", _show, Show),
+        "list": operation("List the queues, with totals over all nodes.", _list, List),
+        "show": operation("Show totals and limits of a queue.", _show, Show),
         **operations(NAME),
     },
 )

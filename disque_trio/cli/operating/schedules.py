@@ -39,11 +39,11 @@ def _row(row: dict[str, Any]) -> list[object]:
 
 
 PROGRAM: Final = Family(
-    about="List when tasks are due, and change schedules that were added at run time.",
+    about="List schedules of tasks, and change those that were added at run time.",
     epilog=EPILOG,
     commands={
         "list": operation(
-            "List the schedules: those of the code, and those added at run time.", _list,
+            "List the schedules declared in code and those added at run time.", _list,
             Options,
         ),
         **operations(NAME),

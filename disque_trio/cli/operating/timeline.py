@@ -43,7 +43,7 @@ def _lines(id: str, history: History) -> Iterator[str]:
     yield from history.clocks
     for node in history.nodes:
         if node["omitted"]:
-            yield f"{node['name'] or node['node']}: {counted(node['omitted'], 'event')} left out"
+            yield f"{node['name'] or node['node']}: {counted(node['omitted'], 'event')} omitted"
     width = max(len(row.node) for row in history.rows)
     for row in _with_snoozes(history.rows):
         yield f"{(row.time - first) / 1e6:+13.6f}  {row.node:<{width}}  {_describe(row)}"

@@ -144,8 +144,8 @@ PROGRAM: Final = Family(
     about="List and control the workers of a cluster.",
     epilog=EPILOG,
     commands={
-        "list": operation("List the workers that run.", _list, Options),
-        "tasks": operation("Show how long tasks ran lately.", _tasks, Options),
+        "list": operation("List the running workers.", _list, Options),
+        "tasks": operation("Show recent run times by task.", _tasks, Options),
         "show": operation("Show workers and their running jobs.", _show, Named),
         **operations(NAME),
     },

@@ -13,13 +13,13 @@ Options = TypeVar("Options")
 
 _EPILOG: Final = """\
 exit status:
-  0    it is done, or all is well
-  1    something was found that somebody should look at, such as a file that is no trace
-  2    usage: a bad option, something that is missing or cannot be reached
+  0    success, without findings
+  1    findings, such as a file that is not a trace
+  2    usage: a bad option, or something is missing or cannot be reached
   130  interrupted by Ctrl-C
-  143  the same, by SIGTERM
+  143  terminated by SIGTERM
 
-A sweep runs on Spark by 'disque-trio sim sweep --spark'. docs/pipeline.md tells of all this.
+To run a sweep on Spark, use 'disque-trio sim sweep --spark'. See docs/pipeline.md.
 """
 
 
@@ -41,7 +41,7 @@ def _command(
 
 
 PROGRAM: Final = Family(
-    about="Traces, sweeps and queues in Spark.",
+    about="Analyze traces, sweeps and queues with Spark.",
     epilog=_EPILOG,
     commands={
         "doctor": _command(doctor.HELP, doctor.Options, doctor.run),

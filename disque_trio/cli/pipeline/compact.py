@@ -7,7 +7,7 @@ from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import option, whole
 from disque_trio.terminal.output import say
 
-HELP = "Put the small files of a lake together, and remove what nothing needs any more."
+HELP = "Merge the small files of a lake, and delete files that are no longer needed."
 
 
 @attrs.frozen(kw_only=True)
@@ -16,8 +16,8 @@ class Options(SparkOptions):
 
     grace: float = option(
         "--grace", whole(what="number of seconds", metavar="SECONDS"),
-        "keep files that nothing needs for this long: queries that have begun may read them, and "
-        "a sweep under way may be about to name them", 86_400, shown="86400, a day",
+        "keep unneeded files for this long: running queries may still read them, and a running "
+        "sweep may still refer to them", 86_400, shown="86400, a day",
     )  # fmt: skip
 
 
@@ -26,5 +26,5 @@ def run(options: Options) -> int:
     lake = part("lake.store").Lake.open(options.lake)
     tidied = part("lake.compaction").compact(lake, grace_s=options.grace)
     before = counted(tidied.before, "file")
-    say(f"{before} became {tidied.after}; {tidied.removed} old ones removed")
+    say(f"{before} merged into {tidied.after}; {tidied.removed} old files deleted")
     return 0

@@ -24,7 +24,7 @@ from disque_trio.pipeline.errors import INSTALL, PipelineError
 from disque_trio.terminal.options import option, switch, text
 from disque_trio.terminal.output import say, say_json
 
-HELP: Final = "Say whether Spark will run here, and how to get what is missing."
+HELP: Final = "Check whether Spark can run here, and how to install what is missing."
 _PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "deltalake")
 _NEED: Final = re.compile(r"([\w-]+)([^;]*);.*extra == .spark.")
 _LIMIT: Final = re.compile(r"(>=|<)\s*([\d.]+)")
@@ -36,9 +36,10 @@ _WHERE: Final = "this machine"
 class Options:
     """`pipeline doctor`."""
 
-    start: bool = switch("--start", "start Spark and run a tiny job too")
+    start: bool = switch("--start", "also start Spark and run a small job")
     master: str | None = option(
-        "--master", text("MASTER"), "the same on this master, such as spark://HOST:7077 or yarn",
+        "--master", text("MASTER"),
+        "also start it on this master, such as spark://HOST:7077 or yarn",
         shown="local[2]",
     )  # fmt: skip
     is_json: bool = json_switch()
@@ -74,7 +75,7 @@ def _packages() -> Iterator[Finding]:
             yield note(_WHERE, f"{name} {has}")
         else:
             span = f"{first} or newer, before {after}"
-            yield warning(_WHERE, f"{name} {has} is not known to work: {span} is", INSTALL)
+            yield warning(_WHERE, f"{name} {has} is untested; tested versions are {span}", INSTALL)
 
 
 def _ranges() -> dict[str, tuple[str, str]]:
@@ -96,8 +97,8 @@ def _elsewhere() -> Iterator[Finding]:
     if home := os.environ.get("SPARK_HOME"):
         yield warning(
             _WHERE,
-            f"SPARK_HOME is set: the Spark in {home} is used, not that of the package",
-            "unset it, unless it is of the same release",
+            f"SPARK_HOME is set: Spark in {home} is used instead of the package",
+            "unset it, unless both have the same release",
         )
 
 
@@ -108,14 +109,14 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _java() -> Iterator[Finding]:
     found, refusals = java.search()
     for each in refusals:
-        advice = "unset it, or set it to a Java that runs" if each.source == "JAVA_HOME" else ""
+        advice = "unset it, or set it to a working Java" if each.source == "JAVA_HOME" else ""
         make: Callable[[str, str, str], Finding] = warning if advice else note
-        yield make(_WHERE, f"the Java of {each.source} will not do: {each.reason}", advice)
+        yield make(_WHERE, f"the Java of {each.source} cannot be used: {each.reason}", advice)
     if found is None:
-        advice = f"{INSTALL} brings one along"
+        advice = f"{INSTALL} installs one"
         yield problem(_WHERE, f"there is no Java {java.OLDEST} or newer", advice)
         return
-    how = ", without the vector module that Spark asks for" if found.is_wrapped else ""
+    how = ", without the vector module that Spark requests" if found.is_wrapped else ""
     yield note(_WHERE, f"Java {found.version} of {found.source}{how} ({found.home})")
 
 
@@ -136,17 +137,17 @@ def _tried(master: str) -> Iterator[Finding]:
             spark.range(100).mapInArrow(_same, "id long").count()
             ended = time.monotonic()
     except PipelineError as error:
-        yield problem(master, str(error), "what is said above may tell more")
+        yield problem(master, str(error), "the output above may have the cause")
     except ConnectionError:  # to the Java process
         what = "Spark's Java process has ended; does the cluster answer at this address?"
-        yield problem(master, what, "what is said above may tell more")
+        yield problem(master, what, "the output above may have the cause")
     except Exception as error:  # whatever Spark says of a job that fails
-        what = session.why(error, "a tiny job failed")
-        yield problem(master, what, "what is said above may tell more")
+        what = session.why(error, "a small job failed")
+        yield problem(master, what, "the output above may have the cause")
     else:
         yield note(
             master,
-            f"Spark started in {started - began:.1f} s and ran a tiny job in "
+            f"Spark started in {started - began:.1f} s and ran a small job in "
             f"{ended - started:.1f} s",
         )
 

@@ -21,8 +21,10 @@ HELP = "Write views of a lake as tables of a DuckDB file, for other programs."
 class Options(LakeOptions):
     """`pipeline export`."""
 
-    file: str = argument(FILE, "the file; it replaces an earlier one once it is complete")
-    views: Sequence[str] = argument(text("VIEW"), "the views; without any, all of them", "*")
+    file: str = argument(
+        FILE, "the file; an existing file is replaced once the new one is complete"
+    )
+    views: Sequence[str] = argument(text("VIEW"), "names of views (all views)", "*")
 
 
 def run(options: Options) -> int:
@@ -30,9 +32,9 @@ def run(options: Options) -> int:
     names = [view_named(each) for each in options.views] or list(VIEWS)
     file = Path(path_in(options.file)).absolute()
     if not file.parent.is_dir():
-        raise UsageError(f"there is no folder {file.parent}")
+        raise UsageError(f"the directory {file.parent} does not exist")
     if file.exists() and not file.is_file():  # such as a pipe, which would be replaced
-        raise UsageError(f"cannot write {options.file}: it is no file")
+        raise UsageError(f"cannot write {options.file}: it is not a file")
     lake = part("lake.store").Lake.open(options.lake)
     with closing(part("lake.duck").Duck(lake, " ".join(names), announce_judging)) as duck:
         rows = duck.export(str(file), names)

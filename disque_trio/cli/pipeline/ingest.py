@@ -12,26 +12,25 @@ from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import DIR, FILE, UsageError, argument, matching, option
 from disque_trio.terminal.output import complain, say
 
-HELP = "Take traces of live nodes and of simulations, and results of sweeps, into a lake."
+HELP = "Add traces of nodes and of simulations, and results of sweeps, to a lake."
 
 
-_NAME = matching(r".*\S.*", "a name of a cluster, such as berlin", "NAME")
+_NAME = matching(r".*\S.*", "the name of a cluster, such as berlin", "NAME")
 
 
 @attrs.frozen(kw_only=True)
 class Options(SparkOptions):
     """`pipeline ingest`."""
 
-    lake: str = argument(DIR, "the lake; it is made if there is none")
+    lake: str = argument(DIR, "the lake; it is created if it does not exist")
     files: tuple[str, ...] = argument(
         FILE,
-        "traces (.jsonl, .arrow, .parquet), results.jsonl of a sweep, or folders of them. What is "
-        "in the lake already counts once, and of a trace that has grown only the rest is read",
+        "traces (.jsonl, .arrow, .parquet), results.jsonl of a sweep, or directories of them. "
+        "Rows that the lake already has are skipped; of a trace that has grown, only new rows are "
+        "read",
         "+",
     )
-    run: str = option(
-        "--run", _NAME, "the name of the cluster whose live nodes have written the traces", "live"
-    )
+    run: str = option("--run", _NAME, "name of the cluster whose nodes wrote the traces", "live")
 
 
 def run(options: Options) -> int:
@@ -57,9 +56,9 @@ def _check(paths: Sequence[str]) -> None:
 
 def _report(outcome: Any, took: float) -> None:
     for path, reason in outcome.bad.items():
-        complain(f"disque-trio pipeline: {path}: {reason}; nothing of it was taken")
+        complain(f"disque-trio pipeline: {path}: {reason}; nothing of it was added")
     pace = f" in {took:,.1f} s, {outcome.rows / took:,.0f} a second" if outcome.rows else ""
-    known = f"; {len(outcome.known)} known already" if outcome.known else ""
+    known = f"; {len(outcome.known)} already known" if outcome.known else ""
     bad = f"; {len(outcome.bad)} bad" if outcome.bad else ""
     taken = f"{counted(len(outcome.taken), 'file')}, {counted(outcome.rows, 'row')}"
     say(f"{taken}{pace}{known}{bad}")

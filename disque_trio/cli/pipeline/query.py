@@ -26,7 +26,7 @@ from disque_trio.terminal.consoles import console
 from disque_trio.terminal.options import COUNT, UsageError, argument, option, switch, text
 from disque_trio.terminal.output import say, say_facts, say_json
 
-HELP = "Ask a lake: a view by its name, or anything in SQL."
+HELP = "Query a lake: by the name of a view, or in SQL."
 _UNBOUNDED: Final = 1_000_000
 """Columns of a terminal without an edge."""
 _NAME: Final = re.compile(r"\w+")
@@ -38,11 +38,11 @@ class Options(AskOptions):
 
     query: str | None = argument(
         text("VIEW|SQL"),
-        "the name of a view, or a query in Spark's SQL over views; without it the views are listed",
+        "the name of a view, or a query over views in Spark's SQL (list the views)",
         "?",
     )
-    columns: bool = switch("--columns", "tell what the view's columns mean, and ask nothing")
-    most: int = option("--most", COUNT, "show this number of rows", 20, shown="20; with --json all")
+    columns: bool = switch("--columns", "describe the columns of the view, and exit")
+    most: int = option("--most", COUNT, "maximum number of rows", 20, shown="20; with --json all")
     is_json: bool = json_switch()
 
 
@@ -119,7 +119,7 @@ def _answered_here(options: Options, lake: Any, query: str) -> bool:
     except duck.OtherSqlError as error:
         if options.engine == "auto":
             return False
-        raise UsageError(f"DuckDB does not understand it: {first_line(error)}") from None
+        raise UsageError(f"DuckDB cannot run the query: {first_line(error)}") from None
     if options.is_json:
         for facts in answer.facts():
             say_json(facts)
@@ -133,7 +133,7 @@ def _ask(spark: Any, lake: Any, query: str) -> Any:
     try:
         return spark.sql(query)
     except Exception as error:  # whatever Spark says of a query
-        raise UsageError(f"Spark does not understand it: {first_line(error)}") from None
+        raise UsageError(f"Spark cannot run the query: {first_line(error)}") from None
 
 
 def _list(descriptions: Mapping[str, str]) -> None:

@@ -23,16 +23,18 @@ from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import DIR, option, text
 from disque_trio.terminal.output import say
 
-HELP = "Draw what a lake has to tell, as one HTML page that needs nothing else."
+HELP = "Write a report about a lake, as one self-contained HTML page."
 
 
 @attrs.frozen(kw_only=True)
 class Options(AskOptions):
     """`pipeline report`."""
 
-    html: str = option("--html", text("OUT"), "draw it into this HTML file", is_required=True)
+    html: str = option(
+        "--html", text("OUT"), "write the report to this HTML file", is_required=True
+    )
     scenarios: tuple[str, ...] = option(
-        "--scenarios", DIR, "where the files of scenarios are, for commands that run seeds again",
+        "--scenarios", DIR, "directory of scenarios, for commands that run seeds again",
         is_repeated=True, shown="scenarios",
     )  # fmt: skip
 

@@ -36,10 +36,10 @@ class SparkOptions(LakeOptions):
     """Where Spark runs."""
 
     master: str = option(
-        "--master", text("MASTER"), "where Spark runs, such as spark://HOST:7077", HERE,
-        shown="local[*]: here, on all processors",
+        "--master", text("MASTER"), "master of Spark, such as spark://HOST:7077", HERE,
+        shown="local[*]: this machine, on all processors",
     )  # fmt: skip
-    memory: str = option("--memory", text("SIZE"), "the driver's memory, such as 4g", "2g")
+    memory: str = option("--memory", text("SIZE"), "memory of the driver, such as 4g", "2g")
     spark_settings: tuple[tuple[str, str], ...] = spark_settings()
 
 
@@ -49,7 +49,7 @@ class AskOptions(SparkOptions):
 
     engine: str = option(
         "--engine", one_of("auto", "duckdb", "spark"),
-        "what answers: DuckDB in this process, or Spark", "auto",
+        "engine for queries: DuckDB in this process, or Spark", "auto",
         shown="auto: DuckDB for a lake of up to ten million rows, unless --master is given",
     )  # fmt: skip
 
@@ -79,7 +79,7 @@ def started(options: SparkOptions) -> Iterator[Any]:
         except Exception as error:
             if not type(error).__module__.startswith(("pyspark", "py4j")):
                 raise
-            raise PipelineError(session.why(error, "Spark cannot do it")) from None
+            raise PipelineError(session.why(error, "Spark failed")) from None
 
 
 def announce_judging(line: str) -> None:

@@ -7,7 +7,9 @@ from disque_trio.pipeline.location import local_path
 from disque_trio.terminal.counting import counted
 from disque_trio.terminal.output import say
 
-HELP = "Upgrade a lake of release 0.1.0, as its first use does. Nothing may write into it."
+HELP = (
+    "Upgrade a lake of release 0.1.0. The first use of the lake does the same. Stop writers first."
+)
 
 
 def run(options: LakeOptions) -> int:
@@ -17,7 +19,7 @@ def run(options: LakeOptions) -> int:
         lake = store.Lake(local_path(options.lake))
         done = upgrade.upgrade(lake, lake.fill)
         files, sources = counted(done.parts, "file"), counted(done.sources, "source")
-        say(f"{files} of {sources} are in one Delta table now")
+        say(f"{files} of {sources} moved into one Delta table")
         return 0
     store.Lake.open(options.lake)
     say("nothing to do")

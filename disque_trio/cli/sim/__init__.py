@@ -13,19 +13,18 @@ from disque_trio.terminal.options import Command, Family, UsageError
 Options = TypeVar("Options", bound=of.Options)
 
 _EPILOG: Final = """\
-A FILE is a scenario (.toml), a plan (.json), or a trace (.jsonl, .arrow, .parquet).
+FILE is a scenario (.toml), a plan (.json), or a trace (.jsonl, .arrow, .parquet).
 
 exit status:
   0    every property held
   1    a property was violated
-  2    usage: a bad option, a bad file, an output that cannot be written
-  3    nothing was tested: no job was delivered, or, with --require-marks, a sweep never hit one
-       of the marks that a scenario expects sometimes; or a trace ends before its run, and what it
-       has violates nothing
-  130  interrupted by Ctrl-C; what a sweep had finished is kept
-  143  the same, by SIGTERM
+  2    usage: a bad option, a bad file, or an output that cannot be written
+  3    the result says nothing: no job was delivered; or, with --require-marks, a sweep never hit
+       a mark that a scenario expects sometimes; or a trace ends before its run, without violation
+  130  interrupted by Ctrl-C; finished seeds of a sweep are kept
+  143  terminated by SIGTERM; finished seeds of a sweep are kept
 
-docs/simulation.md tells how to write scenarios, and what the properties and marks mean.
+docs/simulation.md describes scenarios, properties and marks.
 """
 
 
@@ -47,46 +46,46 @@ def _located(command: Callable[[Options], int]) -> Callable[[Options], int]:
 
 
 PROGRAM: Final = Family(
-    about="Run a cluster in simulated time, through faults, and judge what happens.",
+    about="Run a cluster in simulated time, with faults, and check its history.",
     epilog=_EPILOG,
     commands={
         "run": Command(
             record=of.Run,
             run=_located(single.run),
-            about="Run one seed of a scenario, or plans.",
-            more="A failure prints the property, how to run it again, and the last events of the "
-            "job.",
+            about="Run one seed of a scenario, or run plans.",
+            more="A failure prints the property, the command that repeats it, and the last events "
+            "of the job.",
         ),
         "judge": Command(
             record=of.Judge,
             run=_located(judging.judge),
-            about="Judge what clients of a cluster saw.",
+            about="Check the histories of clients of a cluster.",
             more="A history is written by the client library's Recorder, by 'disque-trio worker "
-            "--history', by 'sim run --history', or by any client (docs/histories.md). Nothing is "
-            "known of nodes; promises that hold in calm only are judged if the faults are known.",
+            "--history', by 'sim run --history', or by any client (docs/histories.md). It has "
+            "no state of nodes. Promises that hold only in calm are checked if the faults are "
+            "known.",
         ),
         "sweep": Command(
             record=of.Sweep,
             run=_located(sweep.sweep),
             about="Run many seeds of scenarios.",
-            more="Failures are told as they come. With --out or --lake, a sweep that was "
-            "interrupted goes on where it stopped, as long as neither the code nor the scenario "
-            "has changed.",
+            more="Failures are printed as they occur. With --out or --lake, an interrupted sweep "
+            "continues where it stopped, if neither the code nor the scenario has changed.",
         ),
         "replay": Command(
             record=of.Replay,
             run=_located(single.replay),
             about="Run a plan or a trace again.",
-            more="A trace is judged as it stands. If it is of a simulated run, its plan is run "
-            "again, and the first row that differs is shown. Traces of several live nodes are "
-            "judged together.",
+            more="The rows of a trace are checked as recorded. If the run was simulated, its plan "
+            "is run again, and the first row that differs is shown. Traces of several live nodes "
+            "are checked together.",
         ),
         "shrink": Command(
             record=of.Shrink,
             run=_located(shrinking.shrink),
             about="Reduce a failing seed to a smaller plan that fails in the same way.",
-            more="Whole families of faults go first, then faults, adds and consumers, then nodes; "
-            "then times are shortened. The plan is saved, to be run with 'sim run'.",
+            more="Whole families of faults are removed first, then faults, adds and consumers, "
+            "then nodes; then times are shortened. The plan is saved; run it with 'sim run'.",
         ),
         "expand": Command(
             record=of.Expand,
@@ -97,21 +96,21 @@ PROGRAM: Final = Family(
             record=of.Draw,
             run=_located(single.draw),
             about="Draw a run as one HTML file.",
-            more="A trace is drawn without running it.",
+            more="A trace is drawn without a new run.",
         ),
         "explore": Command(
             record=of.Explore,
             run=_located(exploring.explore),
             about="Visit every state of small scopes: all orders of messages, timers and faults.",
-            more="Says of each scope whether it is complete, or how far it came. A violation is "
-            "written as steps that --replay plays.",
+            more="Reports for each scope whether it is complete, or how much was explored. A "
+            "violation is written as steps, which --replay repeats.",
         ),
         "pin": Command(
             record=of.Pin,
             run=_located(pinning.pin),
             about="Save a run as a plan with a note.",
-            more="What a seed comes to changes with the scenario and the code; a plan stays as it "
-            "is. 'sim shrink' makes a failing one small first. Run pins with 'sim run "
+            more="The run of a seed changes with the scenario and the code; a plan does not "
+            "change. Shrink a failing plan first ('sim shrink'). Run pins with 'sim run "
             "pins/*.json'.",
         ),
     },

@@ -45,19 +45,23 @@ class Corpus:
             if path.exists():
                 self._read(json.loads(path.read_text("utf-8")), search)
             elif any((self.directory / PLANS).iterdir()):
-                raise UsageError(f"{self.directory} has plans, but no {FILE}: it is no corpus")
+                raise UsageError(f"{self.directory} has plans, but no {FILE}: it is not a corpus")
         except (OSError, PlanError) as error:
             raise UsageError(f"cannot use the corpus {self.directory}: {error}") from None
         except (ValueError, KeyError, TypeError, IndexError):
-            raise UsageError(f"{self.directory / FILE} is damaged: it is no corpus") from None
+            raise UsageError(
+                f"{self.directory / FILE} is damaged, so the directory is not a corpus"
+            ) from None
 
     def _read(self, facts: dict[str, Any], search: Search) -> None:
         if facts["corpus"] != _VERSION:
-            raise UsageError(f"{self.directory} is a corpus of another version than {_VERSION}")
+            raise UsageError(
+                f"{self.directory} is a corpus of another format version than {_VERSION}"
+            )
         for name, value in self.identity.items():
             if facts[name] != value:
                 raise UsageError(
-                    f"{self.directory} is a corpus of other {name}: take another directory, or "
+                    f"{self.directory} is a corpus for other {name}: use another directory, or "
                     f"the same {name}"
                 )
         self._round, self._first = facts["round"], facts["first"]

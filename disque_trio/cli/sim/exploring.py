@@ -28,7 +28,7 @@ from disque_trio.tracing.rows import Row
 def explore(options: Explore) -> int:
     """`sim explore`."""
     if COMPILED:
-        raise UsageError("the compiled form cannot copy nodes: explore with the package as source")
+        raise UsageError("the compiled package cannot copy nodes: use the pure Python package")
     try:
         if options.replay is not None:
             return _replay(options, options.replay)
@@ -55,7 +55,7 @@ def _list(options: Explore) -> int:
 def _explore(options: Explore, name: str) -> int:
     bounded = _bounded(scope.load(name), options)
     console = report.errors()
-    with Status(f"{name}: begins", console=console) as status:
+    with Status(f"{name}: started", console=console) as status:
         shown = _Shown(status, name)
         outcome = Search(bounded, progress=shown.update).run()
     _show(options, bounded, outcome)
@@ -130,7 +130,7 @@ def _replay(options: Explore, path: str) -> int:
     try:
         text = Path(path).read_text("utf-8")
     except UnicodeDecodeError:
-        raise UsageError(f"{path}: this is no file of steps") from None
+        raise UsageError(f"{path} is not a file of steps") from None
     found = steps.read(text)
     rows = _print_steps(report.errors() if options.is_json else report.out(), found)
     if options.html is not None:

@@ -98,7 +98,7 @@ def _scenarios(options: Sweep) -> dict[str, Scenario]:
             what = "runs an app" if scenario.apps is not None else "must lose jobs"
             raise UsageError(f"{path} {what}: --guided is for other scenarios")
         if scenario.name in found:
-            raise UsageError(f"two scenarios are called {scenario.name}")
+            raise UsageError(f"two scenarios have the name {scenario.name}")
         found[scenario.name] = scenario
     return found
 
@@ -119,7 +119,9 @@ class _Guided:
         self._corpus = Corpus(Path(options.corpus), identity, code_digest())
         self._corpus.load(self._search)
         if options.is_compared and self._corpus.next:
-            raise UsageError("--compare needs a new corpus: a blind sweep has no earlier one")
+            raise UsageError(
+                "--compare needs a new corpus, so that both searches start without one"
+            )
         self._limit = 60 * (options.minutes or MINUTES)
         self._ours, self._blind = Curve(), Curve()
         self._before = len(self._search.counts)
@@ -258,7 +260,7 @@ def check(options: Sweep) -> None:
         _refuse((name for name, is_given in only.items() if is_given), "is for --guided")
         return
     if options.corpus is None:
-        raise UsageError("--guided needs a --corpus, the directory in which it keeps its plans")
+        raise UsageError("--guided needs --corpus, a directory for its plans")
     other = {
         "--seeds": options.seeds != "ci",
         "--spark": options.spark is not None,

@@ -63,7 +63,7 @@ def _show(console: Console, verdict: Verdict) -> None:
         f"{verdict.redelivered:,} of them repeated, {verdict.after_ack:,} after an acknowledgement"
     )
     console.print(
-        f"  {counted(verdict.open, 'job')} whose end is not known, "
+        f"  {counted(verdict.open, 'job')} without a known end, "
         f"{counted(verdict.keys, 'key')} judged, {verdict.unjudged_keys:,} not judged"
     )
     for note in verdict.notes:

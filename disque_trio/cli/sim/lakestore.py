@@ -51,7 +51,7 @@ class LakeStore:
         self._alarm: threading.Timer | None = None
         self._trouble: Exception | None = None
         if len(set(versions.values())) < len(versions):
-            raise UsageError("two of the scenarios are the same: a lake cannot tell them apart")
+            raise UsageError("two of the scenarios are identical: a lake cannot distinguish them")
 
     def kept(self) -> Iterator[Kept]:
         """Earlier results of the same code and the same scenarios."""

@@ -46,11 +46,11 @@ def _file(about: str, nargs: int | str | None = None) -> Any:
 
 
 def _seed() -> Any:
-    return option("--seed", whole(), "which seed of a scenario (0)")
+    return option("--seed", whole(), "seed of the scenario (0)")
 
 
 def _engine() -> Any:
-    about = "heap: whole nodes, driven by events, fast; trio: the same, each in a task; tcp: real "
+    about = "heap: nodes in an event loop, fast; trio: each node in a Trio task; tcp: real "
     return option("--engine", one_of(*ENGINES), f"{about}processes in real time", "heap")
 
 
@@ -85,7 +85,7 @@ class Replay(Options):
     files: tuple[str, ...] = _file("a plan, a trace, or live traces", "+")
     seed: int | None = _seed()
     engine: str = _engine()
-    html: str | None = _html("draw it into this HTML file")
+    html: str | None = _html("draw the run into this HTML file")
     is_json: bool = json_switch()
     trace: str | None = None
     history: str | None = None
@@ -101,8 +101,8 @@ class Run(Replay):
         "--trace", text("OUT"), "write every row to this .jsonl, .arrow or .parquet file"
     )
     history: str | None = option(
-        "--history", text("OUT"), "write what clients see to this file, for 'sim judge'; the run "
-        "goes on for 40 s more, so that a client waits in vain for a job that is lost",
+        "--history", text("OUT"), "write the history of the clients to this file, for 'sim judge'; "
+        "the run lasts 40 s longer, so that a lost job can be detected",
     )  # fmt: skip
 
 
@@ -113,18 +113,18 @@ class Judge(Options):
     files: tuple[str, ...] = _file("histories of the clients of one cluster", "+")
     faults: str | None = option(
         "--faults", one_of("known", "unknown"),
-        "known: the cluster had no other faults than those in the files (as the files say)",
+        "known: the files have all faults of the cluster (as the files state)",
     )  # fmt: skip
     are_others: bool = switch(
-        "--others", "clients that were not recorded used the same queues; less is judged"
+        "--others", "clients without a history used the same queues; less is checked"
     )
     settle: float = option(
-        "--settle", seconds(), "how long after a fault the cluster is not calm yet", 30.0
+        "--settle", seconds(), "time after a fault until the cluster is calm again", 30.0
     )
-    slack: float = option(
-        "--slack", seconds(), "how far messages in a calm cluster may be behind", 2.0
+    slack: float = option("--slack", seconds(), "maximum delay of messages in a calm cluster", 2.0)
+    skew: float = option(
+        "--skew", seconds(), "maximum difference between the clocks of machines", 0.05
     )
-    skew: float = option("--skew", seconds(), "how far the clocks of machines may differ", 0.05)
     is_json: bool = json_switch()
 
 
@@ -135,55 +135,57 @@ class Sweep(Options):
     files: tuple[str, ...] = _file("scenarios", "+")
     seeds: range | str = option(
         "--seeds", SEEDS,
-        "seeds A to B-1, so 0:4 are four; N is seed N alone; 'ci' or 'nightly' are as many as the "
-        "scenario says", "ci",
+        "seeds A to B-1; N is only seed N; 'ci' and 'nightly' are numbers of seeds that the "
+        "scenario sets", "ci",
     )  # fmt: skip
     jobs: int | None = option(
-        "--jobs", COUNT, "how many processes (one for each processor)", excludes="where"
+        "--jobs", COUNT, "number of processes (one per processor)", excludes="where"
     )
     spark: str | None = option(
         "--spark", text("MASTER"), "run on Spark: local[*], or spark://HOST:PORT", excludes="where"
     )
     spark_settings: tuple[tuple[str, str], ...] = spark_settings()
     engine: str = _engine()
-    out: str | None = option("--out", DIR, "keep results.jsonl and the plans of failures in here")
+    out: str | None = option(
+        "--out", DIR, "write results.jsonl and the plans of failures to this directory"
+    )
     lake: str | None = option(
         "--lake", DIR,
-        "keep results, and the rows of failures, as Parquet in this lake; on a cluster all "
-        "machines must have it under this name",
+        "write results, and the rows of failures, as Parquet to this lake; with Spark, all "
+        "machines must mount it at this path",
     )  # fmt: skip
     trace_share: float = option(
         "--trace-share", SHARE,
-        "share of the seeds that pass whose rows go into the lake, too; of each scenario at least "
-        "one", 0.0,
+        "share of the passing seeds whose rows are also written to the lake; at least one per "
+        "scenario", 0.0,
     )  # fmt: skip
     is_mark_required: bool = switch(
-        "--require-marks", "exit with 3 if no seed has hit a mark that a scenario expects sometimes"
+        "--require-marks", "exit with 3 if no seed hits a mark that a scenario expects sometimes"
     )
     most_failures: int | None = option(
         "--max-failures", COUNT, "stop after this number of failures"
     )
     recheck: float = option(
-        "--recheck", SHARE, "share of the seeds that are run twice, to compare their digests", 0.05
+        "--recheck", SHARE, "share of the seeds to run twice, to compare the digests", 0.05
     )
     limit_s: int = option(
         "--limit", whole(1, what="number of seconds", metavar="SECONDS"),
-        "a seed that takes longer has failed", 600,
+        "timeout for each seed; a seed that times out has failed", 600,
     )  # fmt: skip
     is_guided: bool = switch(
-        "--guided", "choose seeds by what earlier ones have shown; plans that show something new "
-        "are kept and changed (docs/guided.md)",
+        "--guided", "search guided by coverage: keep and mutate plans with new behaviour "
+        "(docs/guided.md)",
     )  # fmt: skip
     corpus: str | None = option(
-        "--corpus", DIR, "with --guided: the directory with the plans that are kept; the same "
-        "command goes on from there",
+        "--corpus", DIR, "with --guided: directory for the kept plans; the same command "
+        "continues from it",
     )  # fmt: skip
     minutes: int | None = option(
-        "--minutes", COUNT, "with --guided: end after so much processor time of the runs (10)"
+        "--minutes", COUNT, "with --guided: stop after this processor time of the runs (10)"
     )
-    seed: int = option("--seed", whole(), "with --guided: which search", 0)
+    seed: int = option("--seed", whole(), "with --guided: seed of the search", 0)
     is_compared: bool = switch(
-        "--compare", "with --guided: give blind seeds the same time, and show both"
+        "--compare", "with --guided: also run random seeds for the same time, and compare"
     )
     is_json: bool = json_switch()
 
@@ -194,7 +196,7 @@ class Expand(Options):
 
     files: tuple[str, ...] = _file("a scenario", 1)
     seed: int | None = _seed()
-    out: str | None = option("-o --out", _PLAN, "write it to this file")
+    out: str | None = option("-o --out", _PLAN, "write the plan to this file")
 
 
 @attrs.frozen(kw_only=True)
@@ -202,11 +204,13 @@ class Shrink(Expand):
     """`sim shrink`."""
 
     files: tuple[str, ...] = _file("a scenario, or a plan", 1)
-    out: str | None = option("-o --out", _PLAN, "where to (NAME-SEED.json)")
-    property: str | None = option(
-        "--property", text("NAME"), "of several violations, this one, such as L1 or DX"
+    out: str | None = option(
+        "-o --out", _PLAN, "write the smaller plan to this file (NAME-SEED.json)"
     )
-    budget: int = option("--budget", COUNT, "run this often at most", 2_000)
+    property: str | None = option(
+        "--property", text("NAME"), "property whose violation to keep, such as L1 or DX"
+    )
+    budget: int = option("--budget", COUNT, "maximum number of runs", 2_000)
 
 
 @attrs.frozen(kw_only=True)
@@ -216,7 +220,7 @@ class Draw(Options):
     files: tuple[str, ...] = _file("a scenario, a plan, or a trace", 1)
     seed: int | None = _seed()
     engine: str = _engine()
-    html: str | None = option("-o --out", text("OUT.html"), "where to (NAME-SEED.html)")
+    html: str | None = option("-o --out", text("OUT.html"), "write to this file (NAME-SEED.html)")
 
 
 @attrs.frozen(kw_only=True)
@@ -224,27 +228,31 @@ class Pin(Expand):
     """`sim pin`."""
 
     files: tuple[str, ...] = _file("a scenario, or a plan", 1)
-    note: str = option("--note", text("TEXT"), "what it has found", is_required=True)
-    out: str | None = option("-o --out", _PLAN, "where to (pins/NAME-SEED.json beside the file)")
+    note: str = option("--note", text("TEXT"), "what the run has found", is_required=True)
+    out: str | None = option(
+        "-o --out", _PLAN, "write to this file (pins/NAME-SEED.json beside FILE)"
+    )
 
 
 @attrs.frozen(kw_only=True)
 class Explore(Options):
     """`sim explore`."""
 
-    files: tuple[str, ...] = _file("shipped scopes by name, or .toml files (all shipped ones)", "*")
-    lists: bool = switch("--list", "list the scopes instead, with what they are about")
+    files: tuple[str, ...] = _file(
+        "names of built-in scopes, or .toml files (all built-in scopes)", "*"
+    )
+    lists: bool = switch("--list", "list the scopes and their descriptions, and exit")
     replay: str | None = option(
-        "--replay", text("STEPS.json"), "play the steps of a violation instead"
+        "--replay", text("STEPS.json"), "replay the steps of a violation, and exit"
     )
-    html: str | None = _html("with --replay: draw it into this HTML file")
+    html: str | None = _html("with --replay: draw the steps into this HTML file")
     late: int | None = option(
-        "--late", whole(0), "how often a timer may run while something else could happen"
+        "--late", whole(0), "how often a timer may run while another event is possible"
     )
-    faults: int | None = option("--faults", whole(0), "how many faults may happen")
-    seconds: int | None = option("--seconds", COUNT, "stop after so many seconds")
-    states: int | None = option("--states", COUNT, "stop after so many states")
+    faults: int | None = option("--faults", whole(0), "maximum number of faults")
+    seconds: int | None = option("--seconds", COUNT, "stop after this number of seconds")
+    states: int | None = option("--states", COUNT, "stop after this number of states")
     out: str | None = option(
-        "-o --out", text("STEPS.json"), "where to write the steps of a violation (SCOPE.json)"
+        "-o --out", text("STEPS.json"), "write the steps of a violation to this file (SCOPE.json)"
     )
     is_json: bool = json_switch()

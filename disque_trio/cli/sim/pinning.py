@@ -21,7 +21,7 @@ def pin(options: Pin) -> int:
     (path,) = options.files
     plan = plan_from(path, options.seed)
     if not options.note.strip():
-        raise UsageError("--note is empty: it says what the run has found")
+        raise UsageError("--note is empty: describe what the run has found")
     target = Path(options.out or _default(path, f"{plan.scenario}-{plan.seed}.json"))
     result = execute(plan).result
     if options.out is None:

@@ -67,7 +67,7 @@ def show_result(console: Console, result: Result, unseen: Sequence[str] = ()) ->
         marks = ", ".join(f"{mark} {count}" for mark, count in result.marks.items())
         console.print(f"  [dim]marks: {marks}[/]")
     if unseen:
-        console.print(f"  [dim]not seen, of what some seed must show: {', '.join(unseen)}[/]")
+        console.print(f"  [dim]not hit, although some seed must: {', '.join(unseen)}[/]")
     if result.is_ok:
         digest = f"  digest {result.digest[:16]}" if result.digest else ""
         console.print(f"[green]passed[/]{digest}")
@@ -94,7 +94,7 @@ def show_failure(
     console.print(f"  seed {result.seed}, again with: [bold]{escape(command)}[/]")
     finding_of_job = about_a_job(result)
     if finding_of_job and history:
-        console.print(f"  what became of job {finding_of_job.job}, a column for each node:")
+        console.print(f"  events of job {finding_of_job.job}, one column per node:")
         for line in history:
             console.print(f"    {escape(line)}")
     if finding_of_job and last:

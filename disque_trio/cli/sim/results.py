@@ -93,7 +93,7 @@ class DirectoryStore:
         except OSError as error:
             raise UsageError(
                 f"cannot write to {self._directory}: {error.strerror or error}; "
-                "what was written before is kept, and the same command goes on from there"
+                "earlier results are kept, and the same command continues from them"
             ) from None
 
     def _write(self, line: str) -> bool:

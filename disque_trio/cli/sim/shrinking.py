@@ -26,7 +26,7 @@ def shrink(options: Shrink) -> int:
     console = report.out()
     first = execute(plan).result
     if first.is_ok:
-        raise UsageError(f"seed {plan.seed} of {plan.scenario} passes: there is nothing to shrink")
+        raise UsageError(f"seed {plan.seed} of {plan.scenario} passes; nothing to shrink")
     wanted = options.property or first.findings[0].property
     finding = violation(first, wanted)
     if finding is None:
@@ -44,7 +44,7 @@ def shrink(options: Shrink) -> int:
         smallest = _with_progress(shrinker, smallest)
     note = f"shrunk from {path}, seed {plan.seed}: {wanted}"
     write_text(target, plan_file.dump(smallest, note))
-    spent = " (budget spent: it might get smaller)" if shrinker.is_spent else ""
+    spent = " (budget spent; a smaller plan may exist)" if shrinker.is_spent else ""
     console.print(
         f"{_size(smallest)} after {counted(shrinker.runs, 'run')}{spent}; saved in {target}"
     )

@@ -51,7 +51,7 @@ def run(options: Replay) -> int:
     if len(options.files) == 1:
         return _run(options, options.files[0])
     if any(each is not None for each in (options.html, options.trace, options.history)):
-        raise UsageError("--html, --trace and --history are for one run: name one file")
+        raise UsageError("--html, --trace and --history need a single run: name one file")
     statuses = {_run(options, path) for path in options.files}
     return next((one for one in (VIOLATED, NOTHING_TESTED) if one in statuses), PASSED)
 
@@ -156,7 +156,7 @@ def _finish(options: Replay, plan: Plan, done: Run, rows: list[Row], command: st
         elif not result.delivered:
             console.print("[bold yellow]nothing tested[/]: no job was delivered")
         if done.is_cut:
-            console.print("[bold yellow]the trace ends before its run[/]: the rest was not judged")
+            console.print("[bold yellow]the trace ends before its run[/]: the rest was not checked")
         _show_difference(done.difference)
     if not result.is_ok:
         return VIOLATED
@@ -237,7 +237,7 @@ def recorded(paths: Sequence[str], seed: int | None, engine: str) -> Recorded:
     path = paths[0]
     if is_trace(path):
         if seed is not None:
-            raise UsageError(f"{path} has its seed in it: leave --seed out")
+            raise UsageError(f"{path} has its own seed: omit --seed")
         plan, rows, sample = _history(paths)
         command = f"disque-trio sim replay {' '.join(paths)}"
         return Recorded(plan, rows, _judge(plan, rows, sample), command)
@@ -254,10 +254,10 @@ def replay(options: Replay) -> int:
     """`sim replay`."""
     if not is_trace(options.files[0]):
         if len(options.files) > 1:
-            raise UsageError("one plan at a time")
+            raise UsageError("give one plan")
         return run(options)
     if options.seed is not None:
-        raise UsageError(f"{options.files[0]} has its seed in it: leave --seed out")
+        raise UsageError(f"{options.files[0]} has its own seed: omit --seed")
     check_writable(options.html)
     plan, rows, sample = _history(options.files)
     done = _judge(plan, rows, sample)
@@ -273,7 +273,7 @@ def _history(paths: Iterable[str]) -> tuple[Plan, list[Row], int]:
         traces = [traces_files.read(path) for path in paths]
         plans = [trace.plan for trace in traces if trace.plan is not None]
         if plans and len(traces) > 1:
-            raise UsageError("one trace of a simulated run at a time")
+            raise UsageError("give one trace of a simulated run")
         if plans:
             return plans[0], list(traces[0].rows), 1
         sample = max(trace.sample for trace in traces)
@@ -310,4 +310,4 @@ def _show_difference(difference: Difference | None) -> None:
     lines = [f"    {row}" for row in difference.before]
     lines += [f"  - {difference.recorded}", f"  + {difference.again}"]
     text = "\n".join(escape(line) for line in lines)
-    report.out().print(f"[bold yellow]the plan runs otherwise now[/]\n{text}")
+    report.out().print(f"[bold yellow]the plan runs differently now[/]\n{text}")

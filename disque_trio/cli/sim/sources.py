@@ -27,7 +27,7 @@ def is_trace(path: str) -> bool:
 def scenario_from(path: str) -> Scenario:
     """The scenario in a file."""
     if not path.endswith(".toml"):
-        raise UsageError(f"{path} is no scenario: its name does not end in .toml")
+        raise UsageError(f"{path} is not a scenario: its name does not end in .toml")
     try:
         return load(path)
     except ScenarioError as error:
@@ -41,7 +41,7 @@ def plan_from(path: str, seed: int | None) -> Plan:
     if path.endswith(".toml"):
         return expand(scenario_from(path), seed or 0)
     if seed is not None:
-        raise UsageError(f"{path} has its seed in it: leave --seed out")
+        raise UsageError(f"{path} has its own seed: omit --seed")
     if not path.endswith(".json"):
         raise UsageError(f"{path} is neither a scenario (.toml) nor a plan (.json)")
     try:
@@ -58,7 +58,7 @@ def check_engine(path: str, engine: str) -> None:
         engines = scenario_from(path).engines
         if engine not in engines:
             raise UsageError(
-                f"{path} is not for the {engine} engine, only for {', '.join(engines)}"
+                f"{path} cannot run in the {engine} engine, only in {', '.join(engines)}"
             )
 
 

@@ -49,9 +49,9 @@ def sweep(options: Sweep) -> int:
     if options.is_guided:
         return guiding.guided(options)
     if options.trace_share and options.lake is None:
-        raise UsageError("--trace-share needs a --lake to put the rows into")
+        raise UsageError("--trace-share needs --lake, for the rows")
     if options.spark_settings and options.spark is None:
-        raise UsageError("--spark-conf is for --spark")
+        raise UsageError("--spark-conf needs --spark")
     try:
         if options.spark is not None:
             session.check_master(options.spark)
@@ -65,7 +65,7 @@ def sweep(options: Sweep) -> int:
 def _scenarios(options: Sweep) -> dict[str, Scenario]:
     files = options.files
     if len(set(files)) < len(files):
-        raise UsageError("a scenario is named twice")
+        raise UsageError("a scenario is given twice")
     for path in files:
         check_engine(path, options.engine)
     return {path: scenario_from(path) for path in files}
@@ -261,8 +261,7 @@ class _Sweep:
             self._show(report.out())
         if elsewhere := max((store.elsewhere for store in self._stores), default=0):
             report.errors().print(
-                f"{counted(elsewhere, 'seed')} had been stored by another sweep meanwhile, "
-                "and count once"
+                f"{counted(elsewhere, 'seed')} also stored by another sweep, and counted once"
             )
         if self._ending:
             places = " and ".join(place for place in (options.lake, options.out) if place)

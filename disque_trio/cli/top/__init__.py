@@ -33,13 +33,13 @@ from disque_trio.terminal.output import (
 )
 
 _NO_TEXTUAL: Final = (
-    "the screen needs Textual: pip install 'disque-trio[top]'; --once and --json do without"
+    "the live screen needs Textual: pip install 'disque-trio[top]'; --once and --json work without"
 )
 _EPILOG: Final = """\
-The nodes are those of --url, or of $DISQUE_URL: disque://:password@host:port,host:port (DEFAULT).
-Rates are of the time between two looks, so the first ones appear after one interval.
+--url or $DISQUE_URL names nodes: disque://:password@host:port,host:port (DEFAULT). Rates are
+measured over one interval, so the first ones appear after one interval.
 
-keys: q queues, n nodes, / filter, s next column to sort by, space freeze, Esc end
+keys: q queues, n nodes, / filter, s sort by the next column, space freeze, Esc quit
 
 exit status: 0 done, 1 no node answers, 2 wrong usage, 130 interrupted by Ctrl-C
 """.replace("DEFAULT", DEFAULT_URL)
@@ -50,10 +50,12 @@ class Options:
     """The command line, read and checked."""
 
     url: str = cluster_url()
-    interval: float = option("--interval", seconds(0.1, 3600), "between two looks", 2.0)
-    sort: str = option("--sort", one_of(*tables.SORTS), "what queues are sorted by", "jobs")
-    is_once: bool = switch("--once", "look twice, print, and end; so it does without a terminal")
-    is_json: bool = json_switch("print an object for each look, one a line")
+    interval: float = option("--interval", seconds(0.1, 3600), "time between two updates", 2.0)
+    sort: str = option("--sort", one_of(*tables.SORTS), "sort order of queues", "jobs")
+    is_once: bool = switch(
+        "--once", "print one snapshot after one interval, and exit; the default without a terminal"
+    )
+    is_json: bool = json_switch("print one JSON object per update, one per line")
 
 
 def main(argv: Sequence[str]) -> int:

@@ -66,7 +66,7 @@ def _explained(call: Call[Options], weights: Mapping[str, int]) -> str:
 PROGRAM: Final = Command(
     record=Options,
     about="""\
-Runs the tasks of an app. MODULE:APP names it: the module is imported, from the current directory
-if it is there, and APP is the name of the App in it (app).""",
+Runs the tasks of an app. MODULE:APP names the app: MODULE is imported, first from the current
+directory, and APP is a variable of the module (app).""",
     epilog=EPILOG,
 )

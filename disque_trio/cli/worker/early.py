@@ -32,5 +32,5 @@ def ends_early() -> Iterator[None]:
 def _end(number: int, _: FrameType | None) -> None:
     # The import may catch any exception, so none is raised.
     name = signal.Signals(number).name
-    os.write(2, f"{name}: no job had begun\n".encode())
+    os.write(2, f"{name}: stopped before any job started\n".encode())
     os._exit(CLEAN)

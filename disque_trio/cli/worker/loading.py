@@ -29,7 +29,7 @@ def load(name: str) -> App[Any]:
         raise UsageError(f"{module_name} has no {attribute or _DEFAULT}{_others(module)}") from None
     if not isinstance(found, App):
         kind = type(found).__name__
-        raise UsageError(f"{name} is no App, but of the type {kind}{_others(module)}")
+        raise UsageError(f"{name} is not an App, but has the type {kind}{_others(module)}")
     return found
 
 
@@ -41,13 +41,15 @@ def _import(name: str) -> ModuleType:
         if name != missing and not name.startswith(f"{missing}."):
             raise _broken(name, error) from error
         raise UsageError(
-            f"there is no module {missing}: looked in {os.getcwd()} and among what is installed"
+            f"there is no module {missing}, neither in {os.getcwd()} nor among installed packages"
         ) from error
     except UnfitTypeError as error:
         raise UsageError(str(error)) from error
     except (ValueError, TypeError) as error:
         if not name or name.startswith("."):
-            raise UsageError(f"{name!r} is no module: name one, such as shop.tasks:app") from error
+            raise UsageError(
+                f"{name!r} is not a module: give one, such as shop.tasks:app"
+            ) from error
         raise _broken(name, error) from error
     except (Exception, SystemExit) as error:
         raise _broken(name, error) from error
@@ -61,4 +63,4 @@ def _broken(name: str, error: BaseException) -> UsageError:
 def _others(module: ModuleType) -> str:
     apps = [name for name, found in vars(module).items() if isinstance(found, App)]
     hint = ", ".join(f"{module.__name__}:{name}" for name in apps)
-    return f"; it has {hint}" if apps else "; it has no App at all"
+    return f"; it has {hint}" if apps else "; it has no App"

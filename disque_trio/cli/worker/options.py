@@ -28,21 +28,21 @@ examples:
   disque-trio worker shop.tasks:app
   disque-trio worker shop.tasks -Q mail,video -c 20
   disque-trio worker shop.tasks --processes 4 --prefetch 100
-  disque-trio worker shop.tasks --burst         run what is there, then end
+  disque-trio worker shop.tasks --burst         run all queued jobs, then exit
 
-signals: SIGTERM, SIGINT and SIGHUP stop the worker: it takes no more jobs, and lets those run on
-that have begun; the second one cancels them; the third one ends the process. SIGUSR1: take no more
-jobs. SIGUSR2, SIGQUIT: write the stacks of all tasks and threads to the log.
+signals: SIGTERM, SIGINT and SIGHUP stop the worker. The first one lets running jobs finish, and the
+worker takes no more jobs; the second one cancels running jobs; the third one ends the process.
+SIGUSR1: take no more jobs. SIGUSR2, SIGQUIT: log the stacks of all tasks and threads.
 
-health: --health 127.0.0.1:8080 answers GET /health with 200 or 503, and says why in JSON. Process N
-of several listens N-1 ports above. --check asks these ports and ends with 0 or 1; it imports no
-app.
+health: with --health 127.0.0.1:8080, GET /health returns 200 or 503, and the reason in JSON. If
+there are several processes, process N listens on port 8080 + N - 1. --check queries these ports and
+exits with 0 or 1; it does not import the app.
 
-environment: DISQUE_WORKER_CONCURRENCY=20 is -c 20, and so on for each option with two dashes, but
-DISQUE_URL is --url. The command line has precedence.
+environment: each option with two dashes has a variable: DISQUE_WORKER_CONCURRENCY=20 is -c 20. The
+variable of --url is DISQUE_URL. The command line has precedence.
 
-exit code: 0 stopped, all jobs that had begun have ended; 1 it could not begin; 2 wrong usage;
-3 jobs were interrupted, and other workers get them; 75 start it again; 77 a node refuses it
+exit code: 0 stopped, all jobs that had started have ended; 1 it could not start; 2 wrong usage;
+3 jobs were interrupted and are redelivered; 75 restart it; 77 a node refused it
 """
 AUTO: Final = "auto"
 LOOPS: Final = ("asyncio", "trio")
@@ -110,7 +110,7 @@ class Options:
     )
     prefetch: int | Literal["auto"] = _setting(
         "--prefetch", _PREFETCH,
-        "number of further jobs per queue that the worker holds; auto: those of the next 0.25 s",
+        "number of jobs per queue to fetch ahead; auto: enough for 0.25 s",
         AUTO,
     )  # fmt: skip
     threads: int = _setting(
@@ -121,16 +121,16 @@ class Options:
     )
     burst: bool = _switch("--burst", "exit when the queues are empty", group="jobs")
     url: str = _process(
-        "--url", URL, "the nodes: disque://host:port,host:port", "", shown="the app's",
+        "--url", URL, "nodes of the cluster: disque://host:port,host:port", "", shown="the app's",
         variable="DISQUE_URL",
     )  # fmt: skip
     processes: int = _process("-p --processes", COUNT, "number of worker processes", 1)
     drain: float = _process(
-        "--drain", seconds(), "how long running jobs may take to finish when the worker stops",
+        "--drain", seconds(), "time for running jobs to finish when the worker stops",
         _ENGINE.drain / SECOND,
     )  # fmt: skip
     abort: float = _process(
-        "--abort", seconds(), "how long cancelled jobs may take to clean up, after that",
+        "--abort", seconds(), "time for cancelled jobs to clean up after --drain",
         _ENGINE.abort / SECOND,
     )  # fmt: skip
     name: str = _process(
@@ -142,22 +142,20 @@ class Options:
     )
     check: bool = _switch("--check", "query --health of a running worker, and exit with 0 or 1")
     no_control: bool = _switch(
-        "--no-control", "do not report the worker's state, and ignore operations"
+        "--no-control", "do not report the state of the worker, and accept no operations"
     )
     loop: str = _process("--loop", one_of(*LOOPS), "the event loop", "asyncio")
-    log_level: str = _process(
-        "--log-level", one_of(*LEVELS), "the lowest level that is logged", "info"
-    )
+    log_level: str = _process("--log-level", one_of(*LEVELS), "lowest level to log", "info")
     log_format: str = _process(
         "--log-format", one_of(*FORMATS), "json: one object per line", "human"
     )
-    log_done: bool = _switch("--log-done", "log a line for each job that succeeds, too")
+    log_done: bool = _switch("--log-done", "also log a line for each job that succeeds")
     history: str = _process(
-        "--history", text("FILE"), "append what the worker and its tasks ask nodes, and the "
-        "replies, to this file, for `disque-trio sim judge`", "", shown="no file",
+        "--history", text("FILE"), "append the requests and replies of the worker and its "
+        "tasks to this file, for `disque-trio sim judge`", "", shown="no file",
     )  # fmt: skip
     reload: bool = _switch(
-        "--reload", "start anew when a Python file below the current directory changes"
+        "--reload", "restart when a Python file below the current directory changes"
     )
     explain: bool = _switch(
         "--explain", "print all settings with the origin of each value, and exit"
@@ -165,8 +163,8 @@ class Options:
 
     def __attrs_post_init__(self) -> None:
         if not self.app and not self.check:
-            raise UsageError("name the app whose tasks to run, such as shop.tasks:app")
+            raise UsageError("give the app whose tasks to run, such as shop.tasks:app")
         if self.check and self.health is None:
-            raise UsageError("--check asks the health port: give --health as the worker has it")
+            raise UsageError("--check queries the health port: give the --health of the worker")
         if self.reload and self.burst:
-            raise UsageError("--reload waits for changes, --burst ends: give one of them")
+            raise UsageError("give either --reload or --burst, not both")

@@ -77,7 +77,7 @@ class _Reloader:
             return None
         if status == CLEAN:
             return status
-        _log.error("the worker has ended with status %d; it starts again after a change", status)
+        _log.error("the worker has ended with status %d; it restarts after a change", status)
         await self._changed.wait()
         return status if self._is_stopping else None
 
@@ -101,7 +101,7 @@ class _Reloader:
         async for changes in self.watchfiles.awatch(here, watch_filter=only):
             names = sorted({os.path.relpath(path, here) for _, path in changes})
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            _log.info("%s%s changed: starting anew", ", ".join(names[:3]), more)
+            _log.info("%s%s changed: restarting", ", ".join(names[:3]), more)
             self._changed.set()
 
     async def _pass_signals_on(self, *, task_status: Any = anyio.TASK_STATUS_IGNORED) -> None:

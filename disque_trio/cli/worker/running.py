@@ -55,15 +55,13 @@ def queues_of(app: App[Any], options: Options) -> dict[str, int]:
     for name in without:
         if name not in (wanted or queues):
             known = ", ".join(wanted or queues)
-            raise UsageError(
-                f"-Q !{name}: there is no queue {name} to leave out; there are {known}"
-            )
+            raise UsageError(f"-Q !{name}: there is no queue {name} to omit; there are {known}")
     for name in wanted:
         if name not in queues and not app.tasks:
             known = ", ".join(queues)
             raise UsageError(
-                f"-Q {name}: {options.app} has no tasks, so it runs jobs of its consumers' queues "
-                f"only: {known or 'there are none'}"
+                f"-Q {name}: {options.app} has no tasks, so it runs only jobs of the queues of its "
+                f"consumers: {known or 'there are none'}"
             )
     found = [name for name in dict.fromkeys(wanted or queues) if name not in without]
     if not found:
@@ -83,7 +81,7 @@ def _weighted(queues: Sequence[str], text: str) -> tuple[str, int]:
     if text in queues or not sign or not (weight.isascii() and weight.isdigit()):
         return text, 0
     if not 1 <= int(weight) <= MOST_WEIGHT:
-        raise UsageError(f"-Q {text}: a weight is from 1 to {MOST_WEIGHT}")
+        raise UsageError(f"-Q {text}: a weight must be from 1 to {MOST_WEIGHT}")
     return name, int(weight)
 
 
@@ -133,7 +131,7 @@ def run_one(app: App[Any], options: Options, child: str = "", *, has_parent: boo
     parent = _take_stdin() if has_parent else None
     log_to_stderr(options.log_level, child, options.log_format)
     _log.info(
-        "process %d of %s begins: %s at a time, queues %s, nodes %s",
+        "process %d of %s started: %s at a time, queues %s, nodes %s",
         os.getpid(),
         options.app,
         counted(options.concurrency, "job"),
@@ -216,7 +214,7 @@ async def _run(
             tasks.start_soon(_follow, parent, worker)
         status = await run_in_process(worker)
         tasks.cancel_scope.cancel()
-    _log.info("the worker has ended")
+    _log.info("the worker has stopped")
     return status
 
 
@@ -226,7 +224,7 @@ async def _listen(host: str, port: int) -> Listener[SocketStream]:
     except OSError as error:
         raise UsageError(f"--health {host}:{port}: {error.strerror or error}") from error
     port = listener.extra(SocketAttribute.local_port)
-    _log.info("answers HTTP at %s:%d", host, port)
+    _log.info("listening for HTTP on %s:%d", host, port)
     return listener
 
 
@@ -242,7 +240,7 @@ def _take_stdin() -> int:
 async def _follow(parent: int, worker: Worker) -> None:
     """The parent writes nothing into its pipe: when that ends, so has the parent."""
     await anyio.wait_readable(parent)
-    _log.warning("the parent process has ended; so does this worker")
+    _log.warning("the parent process has ended; stopping")
     worker.drain()
 
 

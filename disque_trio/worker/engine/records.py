@@ -147,19 +147,19 @@ Outcome = Done | Retry | Dead | Release
 class Reason(enum.Enum):
     """Why a handler is cancelled, or a job is abandoned."""
 
-    LEASE_OVER = "the lease is over"
+    LEASE_OVER = "the lease has ended"
     LOST = "the job was given to another worker"
     ACKED = "the job is acknowledged"
     DEAD = "the job is dead"
-    TOO_LONG = "the time limit is over"
+    TOO_LONG = "the time limit was exceeded"
     SHUTDOWN = "the worker stops"
-    DONE_BEFORE = "this worker has done it before"
-    TWICE = "this worker has it already"
-    RELEASED = "the job has not begun and is given back"
+    DONE_BEFORE = "this worker has already done the job"
+    TWICE = "this worker already has the job"
+    RELEASED = "the job has not started and is released"
     REFUSED = "no node accepts the outcome"
-    UNKNOWN = "whether a node has learned the outcome is unknown"
-    NOT_KEPT = "the node keeps no results, so only the client that added the job gets this one"
-    RESULT_REFUSED = "the job is done, but the node refuses to keep its result"
+    UNKNOWN = "it is unknown whether a node received the outcome"
+    NOT_KEPT = "the node stores no results, so only the client that added the job gets this one"
+    RESULT_REFUSED = "the job is done, but the node refuses to store its result"
 
 
 # Effects.
@@ -382,10 +382,10 @@ class Phase(enum.Enum):
     """The phase of the worker."""
 
     RUNNING = "takes and runs jobs"
-    QUIET = "takes none, and runs those in hand"
-    DRAINING = "takes none, and lets those run that have begun"
+    QUIET = "takes no new jobs, and runs those that it holds"
+    DRAINING = "takes no new jobs, and waits for running ones"
     ABORTING = "has cancelled all handlers"
-    STOPPED = "is over"
+    STOPPED = "has stopped"
 
 
 @attrs.define(eq=False)

@@ -121,7 +121,7 @@ class Registrar:
         try:
             return await self.client.run_all(asked)
         except DisqueError as error:
-            _log.debug("cannot tell what it does: %s", error)
+            _log.debug("cannot report the state of the worker: %s", error)
             return [error] * max(len(asked), 1)
 
     # Orders.
@@ -135,11 +135,11 @@ class Registrar:
             except BAD_INPUT as error:
                 _log.warning("an order cannot be read: %s", error)
             except DisqueError as error:
-                _log.debug("cannot be given orders: %s", error)
+                _log.debug("cannot receive orders: %s", error)
                 await anyio.sleep(PAUSE_S)
 
     async def _carry_out(self, order: Order) -> None:
-        _log.warning("was told to %s", order.order)
+        _log.warning("received the order %s", order.order)
         if order.order == "quiet":
             self.worker.quiet()
         elif order.order == "resume":

@@ -29,8 +29,8 @@ def test_a_torn_tail_has_its_own_status_and_advice(make: Make, capsys: Capture) 
 
     out = capsys.readouterr().out
     assert "the original's format" in out
-    assert "torn tail: 153 bytes from byte 846 on" in out
-    assert f"'disque-trio aof repair {path}' cuts them off" in out
+    assert "torn tail: the 153 bytes from byte 846 on" in out
+    assert f"'disque-trio aof repair {path}' cuts the tail off" in out
 
 
 def test_damage_has_offset_and_advice(make: Make, capsys: Capture) -> None:
@@ -60,7 +60,7 @@ def test_a_file_that_a_node_writes_to_may_end_within_a_record(make: Make, capsys
 
     out = capsys.readouterr().out
     assert "of a record that is being written" in out
-    assert "a running node holds it" in out
+    assert "a running node uses it" in out
 
 
 def test_what_is_no_file_is_refused_with_its_name(tmp_path: object, capsys: Capture) -> None:

@@ -78,7 +78,7 @@ def test_a_file_that_is_there_is_not_written_over(make: Make, capsys: Capture) -
 
     assert main(["convert", path, path]) == USAGE
 
-    assert "is there already" in capsys.readouterr().err
+    assert "exists: remove it" in capsys.readouterr().err
 
 
 def test_a_place_that_cannot_be_written_is_told(

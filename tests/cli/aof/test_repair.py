@@ -102,7 +102,7 @@ def test_without_a_terminal_it_requires_yes(
 
     assert main(["repair", make(framed()[:-1])]) == USAGE
 
-    assert "say --yes to cut the file at byte" in capsys.readouterr().err
+    assert "give --yes to cut the file at byte" in capsys.readouterr().err
 
 
 def test_damage_is_not_mended_unasked(make: Make, capsys: Capture) -> None:
@@ -167,8 +167,8 @@ def test_what_is_sound_behind_the_damage_is_told_before_it_is_cut(
 
     told = capsys.readouterr()
     behind = len(RECORDS) - records_in(path) - 1
-    assert f"leave out {behind} sound records behind it, which --skip-damaged" in told.err
-    assert f"--skip-damaged {path}.before-repair' gets them back" in told.out
+    assert f"drop {behind} sound records after it, which --skip-damaged" in told.err
+    assert f"--skip-damaged {path}.before-repair' restores them" in told.out
     assert main(["repair", f"{path}.before-repair", "--skip-damaged", "--yes"]) == SOUND
     assert records_in(f"{path}.before-repair") == len(RECORDS) - 1
 
@@ -183,8 +183,8 @@ def test_where_nothing_is_sound_an_empty_file_with_a_header_is_left(
     assert main(["repair", path, "--cut-damaged"]) == SOUND
 
     told = capsys.readouterr()
-    assert "so that no job is left in it" in told.err
-    assert "an empty file in its place" in told.out
+    assert "which leaves no job in it" in told.err
+    assert "the repaired file has no records" in told.out
     assert records_in(path) == 0
     assert len(Path(path).read_bytes()) == HEADER_SIZE
     assert Path(f"{path}.before-repair").read_bytes() == data
@@ -206,7 +206,7 @@ def test_records_of_the_original_cannot_be_told_apart_behind_damage(
 ) -> None:
     assert main(["repair", make(disque() + b"noise"), "--skip-damaged", "-y"]) == USAGE
 
-    assert "take --cut-damaged" in capsys.readouterr().err
+    assert "use --cut-damaged" in capsys.readouterr().err
 
 
 def test_a_file_of_another_kind_stays_as_it_is(make: Make, capsys: Capture) -> None:
@@ -215,7 +215,7 @@ def test_a_file_of_another_kind_stays_as_it_is(make: Make, capsys: Capture) -> N
     assert main(["repair", path, "--skip-damaged", "-y"]) == USAGE
 
     assert os.listdir(os.path.dirname(path)) == ["disque.aof"]
-    assert "no record of our format behind it" in capsys.readouterr().err
+    assert "no record of the format framed follows" in capsys.readouterr().err
 
 
 def test_a_file_that_a_running_node_holds_is_not_touched(make: Make, capsys: Capture) -> None:
@@ -225,7 +225,7 @@ def test_a_file_that_a_running_node_holds_is_not_touched(make: Make, capsys: Cap
 
         assert main(["repair", path, "--yes"]) == USAGE
 
-    assert "a running node holds it; stop the node first" in capsys.readouterr().err
+    assert "a running node uses it; stop the node first" in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_written_beside_is_told(

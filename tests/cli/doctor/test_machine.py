@@ -56,7 +56,7 @@ def test_without_proc_the_disk_is_still_judged(
 
     (finding,) = machine.judge_node(here, tmp_path / "no-proc")
 
-    assert finding.what == f"10 MiB are free in {tmp_path}"
+    assert finding.what == f"only 10 MiB are free in {tmp_path}"
     assert list(machine.judge_node(in_a_container, tmp_path / "no-proc")) == []
 
 
@@ -162,7 +162,7 @@ def test_files_with_secrets_that_others_can_read_are_told_with_one_advice(tmp_pa
     for finding, path in zip(found, (file, secret), strict=True):
         assert finding.level is Level.WARNING
         assert "chmod" not in finding.what
-        assert finding.advice == f"chmod 600 {path}, and let the node's user own it"
+        assert finding.advice == f"chmod 600 {path}, and make the node's user its owner"
 
 
 def test_a_port_of_a_worker_that_is_taken_is_told(tmp_path: Path) -> None:

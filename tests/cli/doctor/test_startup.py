@@ -63,10 +63,10 @@ def test_nothing_is_made_or_changed(home: Path) -> None:
         (["cluster-config-file no/nodes.conf"], "cluster-config-file no/nodes.conf: there is no"),
         (["daemonize yes", "pidfile no/disque.pid"], "pidfile no/disque.pid: there is no"),
         (["trace-file no/rows"], "trace-file no/rows: there is no"),
-        (["spill-directory missing"], "spill-directory missing: there is no such directory"),
-        (["spill-directory disque.conf"], "spill-directory disque.conf: it is no directory"),
+        (["spill-directory missing"], "spill-directory missing: it does not exist"),
+        (["spill-directory disque.conf"], "spill-directory disque.conf: it is not a directory"),
         (["unixsocket missing/disque.sock"], "unixsocket missing/disque.sock: there is no direct"),
-        (["unixsocket disque.conf"], "unixsocket disque.conf: there is a file of this name"),
+        (["unixsocket disque.conf"], "unixsocket disque.conf: a file of this name exists"),
         (["unixsocket " + "x" * 120], "the path is longer than 107 bytes"),
         (["cluster-config-file torn.conf"], "cluster-config-file torn.conf: "),
         (["maxmemory 1mb"], "maxmemory 1048576 (1 MiB): the process alone takes about"),
@@ -93,10 +93,10 @@ def test_of_a_bounded_sample_nothing_is_said(home: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "what", "advice"),
     [
-        (["trace-file-sample 1"], "everything is traced", "trace-file-sample 100"),
+        (["trace-file-sample 1"], "every job is traced", "trace-file-sample 100"),
         (
             ["trace-file-sample 9", "trace-file-max-bytes 0"],
-            "nothing bounds it",
+            "its size is not limited",
             "trace-file-max-bytes 1gb",
         ),
     ],
@@ -119,7 +119,7 @@ def test_a_trace_that_cannot_be_rotated_is_told(
 
     found = about(home, "trace-file rows.jsonl", "trace-file-sample 9")
 
-    assert any("it cannot be rotated and would grow on" in each.what for each in found)
+    assert any("it cannot be rotated and would grow without limit" in each.what for each in found)
 
 
 def test_a_file_that_this_user_may_not_write_is_told(
@@ -149,7 +149,7 @@ def test_little_memory_is_a_warning(home: Path, monkeypatch: pytest.MonkeyPatch)
 
     assert found.level is Level.WARNING
     assert "which leaves 20 MiB for jobs" in found.what
-    assert "raise maxmemory: 81mb" in found.advice
+    assert "raise maxmemory: with 81mb" in found.advice
 
 
 def test_a_socket_of_a_server_that_has_died_is_no_hindrance(home: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_socket_at_which_another_process_listens_is_told_unless_it_is_the_serv
         living.bind(str(home / "disque.sock"))
         living.listen()
 
-        assert "another process listens there" in the_one(home, "unixsocket disque.sock").what
+        assert "another process listens on it" in the_one(home, "unixsocket disque.sock").what
         assert about(home, "unixsocket disque.sock", is_running=True) == []
 
 

@@ -129,7 +129,7 @@ def test_a_queue_is_explained_by_what_most_of_its_jobs_ask_for(
             client.addjob("mail", "body", replicate=1, retry=retry)
     shown = explained(capsys, *at(disque_server)[:-1], "--queue", "mail")
 
-    assert "2 of 3 jobs of mail that were looked at ask for this" in shown
+    assert "2 of 3 jobs read from mail have these options" in shown
     assert "a worker has 9 s" in shown
 
 
@@ -139,7 +139,7 @@ def test_a_job_that_waits_for_the_limits_of_its_queue_says_so(
     with BlockingClient(disque_server.cluster) as client:
         client.limit_queue("mail", concurrency=1)
         id = client.addjob("mail", "body", replicate=1)
-        says = "queue mail is at its limits, 1 leased: 1 job waits for them"
+        says = "queue mail has reached its limits, 1 leased: 1 job waits"
         assert says not in explained(capsys, *at(disque_server)[:-1], "--job", id)
 
         client.addjob("mail", "body", replicate=1)
@@ -186,11 +186,11 @@ def test_a_job_that_is_refused_says_so(capsys: pytest.CaptureFixture[str]) -> No
         ("ADDJOB mail", "only ADDJOB queue body ms-timeout [options] can be explained"),
         ("", "only ADDJOB queue body ms-timeout [options] can be explained"),
         ("--nodes 0 ADDJOB mail body 0", "'0' is not a number from 1 to 1000"),
-        ("--nodes 3 -p 7711 ADDJOB mail body 0", "without --url, -h, -p, --job"),
+        ("--nodes 3 -p 7711 ADDJOB mail body 0", "omit --url, -h, -p, --job"),
         ("--queue mail ADDJOB mail body 0", "leave out 'ADDJOB mail body 0'"),
         ("--job 7", "'7' is not the id of a job"),
         ("-p 1 ADDJOB mail body 0", "Could not connect to Disque at 127.0.0.1:1"),
-        ("--nodes 9 --trials 1 ADDJOB mail body 0 REPLICATE 8", "leave out --trials"),
+        ("--nodes 9 --trials 1 ADDJOB mail body 0 REPLICATE 8", "omit --trials"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(
@@ -204,7 +204,7 @@ def test_what_cannot_be_done_is_said_in_a_line(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--zones", "4", *ADDJOB], "4 zones need as many nodes; there are 3: see --nodes"),
+        (["--zones", "4", *ADDJOB], "4 zones need at least 4 nodes, not 3: give --nodes"),
         (["--zones", "2", "-p", "7711", *ADDJOB], "--zones"),
     ],
 )

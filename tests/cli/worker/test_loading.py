@@ -49,19 +49,19 @@ def test_a_module_of_the_current_directory_is_found_and_its_app_too() -> None:
 
 
 def test_who_names_no_module_is_told_where_was_looked(folder: Path) -> None:
-    where = f"looked in {folder} and among what is installed"
-    assert refusal("nothing:app") == f"there is no module nothing: {where}"
-    assert refusal("goods.tasks") == f"there is no module goods.tasks: {where}"
-    assert refusal(":app") == "'' is no module: name one, such as shop.tasks:app"
+    where = f"neither in {folder} nor among installed packages"
+    assert refusal("nothing:app") == f"there is no module nothing, {where}"
+    assert refusal("goods.tasks") == f"there is no module goods.tasks, {where}"
+    assert refusal(":app") == "'' is not a module: give one, such as shop.tasks:app"
 
 
 @pytest.mark.usefixtures("folder")
 def test_who_names_no_app_is_told_which_there_are() -> None:
     assert refusal("goods:ap") == "goods has no ap; it has goods:app, goods:other"
     assert refusal("goods:name") == (
-        "goods:name is no App, but of the type str; it has goods:app, goods:other"
+        "goods:name is not an App, but has the type str; it has goods:app, goods:other"
     )
-    assert refusal("json") == "json has no app; it has no App at all"
+    assert refusal("json") == "json has no app; it has no App"
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,11 @@ def test_explain_tells_the_queues_and_where_each_value_comes_from(
     ("argv", "said"),
     [
         (["nothing"], "there is no module nothing"),
-        (["goods", "-Q", "!x"], "-Q !x: there is no queue x to leave out; there are mail, slow"),
-        (["goods:other", "-Q", "mail"], "-Q mail: goods:other has no tasks, so it runs jobs of"),
+        (["goods", "-Q", "!x"], "-Q !x: there is no queue x to omit; there are mail, slow"),
+        (
+            ["goods:other", "-Q", "mail"],
+            "-Q mail: goods:other has no tasks, so it runs only jobs of",
+        ),
         (["goods:other"], "goods:other has no queue to take jobs from"),
         (["goods", "--url", "redis://x"], "'redis://x' is no cluster's address"),
     ],

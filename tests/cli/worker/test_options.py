@@ -52,7 +52,7 @@ def test_a_check_needs_no_app(capsys: pytest.CaptureFixture[str]) -> None:
     assert options.health == ("::1", 8080)
     with pytest.raises(SystemExit):
         parse(["--burst"], {})
-    assert "name the app whose tasks to run" in capsys.readouterr().err
+    assert "give the app whose tasks to run" in capsys.readouterr().err
 
 
 def test_a_switch_may_be_set_and_cleared_in_the_environment() -> None:
@@ -93,7 +93,7 @@ def test_queues_are_named_in_one_word() -> None:
             ["--health", "8080"],
             "argument --health: '8080' is not an address and a port: 127.0.0.1:8080 or [::1]:8080",
         ),
-        (["--check"], "--check asks the health port: give --health as the worker has it"),
+        (["--check"], "--check queries the health port: give the --health of the worker"),
         (
             ["--concurency", "3"],
             "unrecognized arguments: --concurency 3; did you mean --concurrency?",

@@ -39,7 +39,7 @@ def test_a_name_with_an_equals_sign_is_the_queue_if_a_task_has_that() -> None:
 
 @pytest.mark.parametrize("weight", ["0", "101"])
 def test_a_weight_out_of_bounds_is_refused(weight: str) -> None:
-    with pytest.raises(UsageError, match=f"-Q mail={weight}: a weight is from 1 to 100"):
+    with pytest.raises(UsageError, match=f"-Q mail={weight}: a weight must be from 1 to 100"):
         known("-Q", f"mail={weight}")
 
 

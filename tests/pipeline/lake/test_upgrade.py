@@ -137,7 +137,7 @@ def test_the_command_does_the_same_and_says_so(
     old: OldLake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["upgrade", str(old.path)]) == 0
-    assert capsys.readouterr().out == "8 files of 1 source are in one Delta table now\n"
+    assert capsys.readouterr().out == "8 files of 1 source moved into one Delta table\n"
 
     check(Lake.open(str(old.path)))
     assert main(["upgrade", str(old.path)]) == 0

@@ -142,8 +142,8 @@ def test_a_wrong_corpus_is_refused(small: str, tmp_path: Path, capsys: Capture) 
     assert sweep(small, "--corpus", str(folder)) == PASSED
     other = scenario_file(tmp_path, "other", SMALL.replace("rate = 2", "rate = 3"))
     for words, why in (
-        ((other, "--corpus", str(folder)), "is a corpus of other scenarios"),
-        ((small, "--corpus", str(folder), "--seed", "5"), "is a corpus of other seed"),
+        ((other, "--corpus", str(folder)), "is a corpus for other scenarios"),
+        ((small, "--corpus", str(folder), "--seed", "5"), "is a corpus for other seed"),
     ):
         capsys.readouterr()
         assert sweep(*words) == USAGE
@@ -153,7 +153,7 @@ def test_a_wrong_corpus_is_refused(small: str, tmp_path: Path, capsys: Capture) 
     assert "is damaged" in capsys.readouterr().err
     (folder / corpus.FILE).unlink()
     assert sweep(small, "--corpus", str(folder)) == USAGE
-    assert "it is no corpus" in capsys.readouterr().err
+    assert "is not a corpus" in capsys.readouterr().err
     assert sweep(small, "--corpus", small) == USAGE
     assert "cannot use the corpus" in capsys.readouterr().err
 
@@ -161,7 +161,7 @@ def test_a_wrong_corpus_is_refused(small: str, tmp_path: Path, capsys: Capture) 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--guided"], "--guided needs a --corpus"),
+        (["--guided"], "--guided needs --corpus"),
         (["--corpus", "somewhere"], "--corpus is for --guided"),
         (["--minutes", "3"], "--minutes is for --guided"),
         (["--guided", "--corpus", "c", "--seeds", "0:9"], "--seeds is not for --guided"),

@@ -94,5 +94,5 @@ def test_a_history_is_of_one_simulated_run(small: str, tmp_path: Path, capsys: C
     path = str(tmp_path / "h.jsonl")
 
     assert main(["run", small, small, "--history", path]) == USAGE
-    assert "--history are for one run" in capsys.readouterr().err
+    assert "--history need a single run" in capsys.readouterr().err
     assert main(["run", small, "--history", path, "--engine", "tcp"]) == USAGE

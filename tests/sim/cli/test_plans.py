@@ -62,7 +62,7 @@ def test_a_trace_that_the_plan_does_not_make_any_more_is_told(
     told = capsys.readouterr().out
     main(["replay", "--json", str(trace)])
 
-    assert "the plan runs otherwise now" in told
+    assert "the plan runs differently now" in told
     difference = json.loads(capsys.readouterr().out)["difference"]
     assert len(difference["before"]) == 3
     assert f"  - {difference['recorded']}\n  + {difference['again']}" in told
@@ -82,7 +82,7 @@ def test_a_trace_that_ends_before_its_run_does_not_pass(
     told = capsys.readouterr().out
     assert main(["replay", "--json", str(trace)]) == NOTHING_TESTED
 
-    assert "the trace ends before its run: the rest was not judged" in told
+    assert "the trace ends before its run: the rest was not checked" in told
     assert json.loads(capsys.readouterr().out)["is_cut"] is True
 
 
@@ -146,7 +146,7 @@ def test_a_failure_is_shrunk_and_saved(again: str, tmp_path: Path, capsys: Captu
 def test_what_passes_cannot_be_shrunk(small: str, tmp_path: Path, capsys: Capture) -> None:
     assert main(["shrink", small, "-o", str(tmp_path / "x.json")]) == USAGE
 
-    assert "seed 0 of small passes: there is nothing to shrink" in capsys.readouterr().err
+    assert "seed 0 of small passes; nothing to shrink" in capsys.readouterr().err
 
 
 def test_only_what_is_violated_can_be_shrunk(again: str, tmp_path: Path, capsys: Capture) -> None:
