@@ -332,9 +332,7 @@ def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:
     return (
         not (_comes_again(case, job, copy) and _workers(case, job.queue))
         and (
-            job.acks_crashed + job.acks_evicted > 0
-            or case.is_ttl_over(job)
-            or _is_back(job, copy)
+            job.acks_crashed + job.acks_evicted > 0 or case.is_ttl_over(job) or _is_back(job, copy)
         )
         and not any(other.is_acked for other in job.copies.values())
         and copy.ack_received_at == NEVER

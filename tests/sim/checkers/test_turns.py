@@ -114,9 +114,7 @@ def test_the_turns_of_a_node_end_with_its_process(*, restarts: bool) -> None:
         trace.row(3, "crash", "n1", cause="kill")
         trace.row(3.5, "start", "n1", cause="loaded")
         for made, (job, group) in enumerate([(NEXT, ""), (AGAIN, " group=5")], 3):
-            trace.row(
-                3.5, "hold", "n1", job=job, cause="loaded", detail=RECORD.format(made, group)
-            )
+            trace.row(3.5, "hold", "n1", job=job, cause="loaded", detail=RECORD.format(made, group))
         trace.row(3.5, "loaded", "n1", cause="kept")
         trace.requeue(3.6, "n1", "delay-over", AGAIN)
         trace.requeue(3.6, "n1", "delay-over", NEXT)
