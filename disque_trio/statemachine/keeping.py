@@ -200,7 +200,7 @@ def on_limitpoll(node: NodeState, sender: Peer, message: LimitPoll) -> None:
         return
     has_moved = limit.promised_to != sender.id
     if limiting.vote(node, limit, sender.id):
-        _step_down(limit)
+        _step_down(node, limit)
         _report(node, limit, sender.id, message.number, has_moved=has_moved)
         _arm(node, limit)
         return
@@ -314,8 +314,13 @@ def _gain(node: NodeState, limit: Limit) -> None:
     limit.is_complete = False
 
 
-def _step_down(limit: Limit) -> None:
-    """Stop being the keeper."""
+def _step_down(node: NodeState, limit: Limit) -> None:
+    """This node's part is assigned to another keeper. Other nodes may not reach that one, and still
+    assign theirs to this node."""
+    myself = node.cluster.myself.id
+    if any(id != myself and _is_left(node, limit, id) for id in limit.shares):
+        limit.shares.pop(myself, None)
+        return
     limit.gained_at = limit.part = 0
     limit.shares.clear()
 
@@ -554,7 +559,13 @@ def _is_used_here(node: NodeState, limit: Limit) -> bool:
 
 
 def _is_in_use(node: NodeState, limit: Limit) -> bool:
-    return any(each.wanted or _held(node, each) for each in limit.shares.values())
+    """Do nodes want or hold leases or tokens? Once this node's part is assigned to another keeper,
+    that one serves the nodes whose parts are not assigned here."""
+    is_keeper = limit.promised_to == node.cluster.myself.id
+    return any(
+        (each.wanted and (is_keeper or _is_left(node, limit, id))) or _held(node, each)
+        for id, each in limit.shares.items()
+    )
 
 
 def _arm(node: NodeState, limit: Limit) -> None:

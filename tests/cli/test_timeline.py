@@ -38,7 +38,7 @@ def test_each_event_is_a_line_behind_what_is_known_of_the_whole() -> None:
     assert first == f"{ID}, {HISTORY.why}; the first event was at 2027-01-15T08:00:00.000000+00:00"
     assert others == [
         "n2: clock set right by −12 ± 1 ms",
-        "b:1: 7 events left out",
+        "b:1: 7 events omitted",
         "    +0.000000  n1   has a record of the job (add)",
         "    +0.000100  n1   sends REPLJOB to n10: jobs=1",
         "    +0.000500  n10  receives REPLJOB from n1: jobs=1",
@@ -78,7 +78,7 @@ def test_words_that_nobody_knows_are_told_as_they_are() -> None:
 
     assert found[1:] == [
         "n2\\r: clock set right",
-        "b\\n:1: 7 events left out",
+        "b\\n:1: 7 events omitted",
         "    +0.000000  n1\\x1b[2J  {new} {0} ({why}): {",
     ]
 

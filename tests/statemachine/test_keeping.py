@@ -364,6 +364,37 @@ def test_a_partition_ends_with_one_keeper_and_the_whole_limit() -> None:
     assert leased(rig) == 6
 
 
+@pytest.mark.parametrize("limit", [("RATE", 2), ("CONCURRENCY", 4), ("CONCURRENCY", 4, "RATE", 2)])
+def test_a_node_that_does_not_reach_the_keeper_has_its_part(limit: tuple[str | int, ...]) -> None:
+    """everything, seed 2066: the keeper of its part began anew with each poll of the other one."""
+    rig = cluster(*limit, names="abcd", jobs=0)
+    first = keeper(rig.node("a"), rig.node("a").limits[b"q"])
+    [name, *_] = [each for each in "abcd" if rig.id(each) != first]
+    [lost] = [each for each in "abcd" if rig.id(each) == first]
+    rig.cut(lost, name)
+    rig.run(10_000)
+    for each in (lost, name):
+        for _ in range(200):
+            rig.ask(each, "ADDJOB", "q", "body", 0, "REPLICATE", 1, "RETRY", 2)
+    workers = Workers(rig)
+    workers.wait(lost, 4)
+    workers.wait(name, 4)
+    for _ in range(50):  # until all that other keepers may have granted has expired
+        rig.run(100)
+        workers.acknowledge(len(workers.got))
+    at = {lost: 0, name: 0}
+
+    for _ in range(200):
+        rig.run(100)
+        for each in at:
+            at[each] += workers.at(each)
+        workers.acknowledge(len(workers.got))
+
+    # A quarter of 2 tokens a second in 20 seconds; or of 4 leases, each for 0.1 s.
+    assert at[name] >= 8
+    assert at[lost] >= at[name]
+
+
 def test_a_majority_may_deliver_with_a_limit_of_one() -> None:
     rig, workers, keeper = busy(limit=1, retry=2)
     isolate(rig, keeper)

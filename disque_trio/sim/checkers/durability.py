@@ -152,7 +152,7 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
 def after_hold(case: Case, row: Row, job: Job) -> None:
     """Record the receivers of the job's transfers as listed by the loaded record, unless the
     journal may have lost the transfer."""
-    if row.cause != "loaded" or not job.is_at_least_once or case.seen.get("disk.flip"):
+    if row.cause != "loaded" or not job.is_at_least_once or case.marks["disk.flip"]:
         return
     for (giver, receiver), at in list(job.transfers.items()):
         if giver != row.node:

@@ -187,7 +187,7 @@ def test_a_job_that_is_refused_says_so(capsys: pytest.CaptureFixture[str]) -> No
         ("", "only ADDJOB queue body ms-timeout [options] can be explained"),
         ("--nodes 0 ADDJOB mail body 0", "'0' is not a number from 1 to 1000"),
         ("--nodes 3 -p 7711 ADDJOB mail body 0", "omit --url, -h, -p, --job"),
-        ("--queue mail ADDJOB mail body 0", "leave out 'ADDJOB mail body 0'"),
+        ("--queue mail ADDJOB mail body 0", "omit 'ADDJOB mail body 0'"),
         ("--job 7", "'7' is not the id of a job"),
         ("-p 1 ADDJOB mail body 0", "Could not connect to Disque at 127.0.0.1:1"),
         ("--nodes 9 --trials 1 ADDJOB mail body 0 REPLICATE 8", "omit --trials"),
