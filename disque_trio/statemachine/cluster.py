@@ -231,5 +231,5 @@ class Cluster:
 
 
 UNREACHABLE = HANDSHAKE | LEAVING | PFAIL | FAIL | NOADDR
-"""Flags that exclude a node from `Cluster.reachable`; the original tests NOADDR wrongly (defect
-13)."""
+"""Flags that exclude a node from `Cluster.reachable`. The original tests NOADDR wrongly (original,
+defect 13)."""

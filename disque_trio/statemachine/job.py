@@ -211,7 +211,7 @@ def gc_wait(attempt: int) -> Millis:
 
 
 def make_id(node: NodeId, bits: int, ttl_s: int, *, at_least_once: bool) -> JobId:
-    """A job id with 144 random `bits` (original 3.2, without the original's defect 10)."""
+    """A job id with 144 random `bits` (original 3.2, but see original, defect 10)."""
     return id_with(id_start(node), bits, id_end(ttl_s, at_least_once))
 
 

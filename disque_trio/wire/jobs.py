@@ -151,8 +151,7 @@ def decode(data: bytes, offset: int = 0, limit: int | None = None) -> tuple[JobC
         raise DamagedError("job state unknown")
     queue_at = offset + _FIXED.size
     queue_end = queue_at + queue_length
-    # Check that the four bytes of a count, and the data that it counts, are present before using
-    # them.
+    # The four bytes of a count, and the data that it counts, must be present before their use.
     body_at = queue_end + 4
     if body_at > end:
         raise DamagedError("job lengths do not add up")

@@ -53,7 +53,7 @@ def test_an_unknown_task_is_a_warning_and_others_are_counted(
 ) -> None:
     first, other = lines(caplog, [body("nosuch"), body("nosuch"), body("other"), body("nosuch")])
 
-    assert f" WARNING nosuch {JOB}: unknown task: nosuch; it waits 5 s" in first
+    assert f" WARNING nosuch {JOB}: unknown task: nosuch; retrying in 5 s" in first
     assert f" WARNING other {JOB}: unknown task: other" in other
 
 
