@@ -46,7 +46,7 @@ def test_what_was_ingested_can_be_asked_for(spark: Any, tmp_path: Path, capsys: 
     assert f"{bad}: line 1: no JSON" in told.err
 
     assert pipeline("ingest", lake, str(trace)) == 0
-    assert capsys.readouterr().out == "0 files, 0 rows; 1 known already\n"
+    assert capsys.readouterr().out == "0 files, 0 rows; 1 already known\n"
 
     assert pipeline("query", lake, "SELECT job, time FROM rows ORDER BY time", "--most", "2") == 0
     assert capsys.readouterr().out.split() == [

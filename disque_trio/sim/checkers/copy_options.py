@@ -9,6 +9,7 @@ it was in transit.
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.durability import may_be_forgotten
 from disque_trio.sim.checkers.obligations import MILLI, SECOND, Options
 from disque_trio.sim.checkers.records import Add, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
@@ -133,10 +134,17 @@ def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 def _is_from_before(case: Case, row: Row, copy: Copy) -> bool:
     """Is the record from a journal that may count differently: by a clock that was set, or from
-    before the job died?"""
+    before the job died, or before another node changed the life that a dead job has left?"""
+    before = copy.before
     if row.cause != "loaded":
         return False
-    return case.obligations.can_step or (copy.before is not None and copy.state < copy.before.state)
+    return case.obligations.can_step or (
+        before is not None
+        and (
+            copy.state < before.state
+            or (copy.state[1] and may_be_forgotten(case, row.node, before.left_since))
+        )
+    )
 
 
 def _stopped_before_sending(case: Case, copy: Copy) -> Millis:

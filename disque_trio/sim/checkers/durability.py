@@ -134,14 +134,14 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
         case.mark("copy.loaded" if job.copies.get(row.node) else "copy.resurrected")
         before = job.copies.get(row.node)
         was_lost = before is not None and before.is_late
-        if before is None and not _may_be_forgotten(case, row.node, job.not_held.get(row.node)):
+        if before is None and not may_be_forgotten(case, row.node, job.not_held.get(row.node)):
             job.drop_on_disk[row.node] = None
         elif not was_lost:
             job.drop_on_disk.pop(row.node, None)
         job.unlisted[row.node] = [
             holder
             for holder, at in job.listed.get(row.node, {}).items()
-            if _may_be_forgotten(case, row.node, at)
+            if may_be_forgotten(case, row.node, at)
         ]
     else:
         job.end_reported.pop(row.node, None)
@@ -157,7 +157,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     for (giver, receiver), at in list(job.transfers.items()):
         if giver != row.node:
             continue
-        if _may_be_forgotten(case, giver, at):
+        if may_be_forgotten(case, giver, at):
             # The transfer stays lost, whatever later crashes do.
             del job.transfers[giver, receiver]
         else:
@@ -255,7 +255,7 @@ def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> No
     if reported_at >= before.left_since != NEVER:
         may_be_lost = not must_survive(case, row.node, reported_at)
     else:
-        may_be_lost = _may_be_forgotten(case, row.node, before.left_since)
+        may_be_lost = may_be_forgotten(case, row.node, before.left_since)
     if copy.state < before.state and not may_be_lost:
         detail = f"{row.node} had it as {before.state} (redriven, dead), and now as {copy.state}"
         case.violate("S15", detail, job.id, row.node)
@@ -314,7 +314,7 @@ def must_survive(case: Case, node: str, confirmed_at: int) -> bool:
     return confirmed_at < begin_without(stops, LAG, crash.time)
 
 
-def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
+def may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
     """May the journal have lost an unconfirmed change of this time?"""
     crash = case.world.crashes.get(node)
     if since is None or crash is None or case.is_live:

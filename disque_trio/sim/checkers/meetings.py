@@ -44,8 +44,10 @@ def note_possible_demand(case: Case, row: Row, _flight: Flight | None) -> None:
     """WAITING or NEEDJOBS of a sender that the node may not know: it may have forgotten another
     queue for this one."""
     most = dict(case.plan.knobs).get("demands", DEFAULTS.demands)
-    known = case.demands.get(row.node)
-    if known and len(known) >= most and row.queue not in known and row.detail != "count=0":
+    if most >= len(case.queues) or row.detail == "count=0":
+        return
+    known = case.demands.setdefault(row.node, {})
+    if known and len(known) >= most and row.queue not in known:
         del known[next(iter(known))]
 
 

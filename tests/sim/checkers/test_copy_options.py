@@ -223,6 +223,24 @@ def test_a_record_from_before_a_redrive_has_the_life_of_then(dead: str, *, is_fo
     assert any("of its TTL left" in each for each in problems(trace)) == is_found
 
 
+@pytest.mark.parametrize(("fell", "is_found"), [(6.5, False), (9, True)])
+def test_a_power_cut_may_take_the_life_that_another_node_has_given_a_dead_job(
+    fell: float, *, is_found: bool
+) -> None:
+    """everything, seed 2061."""
+    trace = Trace(4, config=(("appendonly", "yes"), ("appendfsync", "everysec")))
+    trace.add(0, record=says())
+    trace.row(3, "dead", "n1", job=JOB, cause="nack-dead", detail=f"redriven=0 left={WEEK // 2}")
+    trace.row(6, "dead", "n1", job=JOB, cause="jobstate", detail=f"redriven=0 left={WEEK}")
+    trace.row(fell, "crash", "n1", cause="power")
+    trace.row(10, "start", "n1", cause="loaded")
+    record = says(left=WEEK // 2 - 7000, due=0).replace(" left=", " dead=1 left=")
+    trace.row(10, "hold", "n1", job=JOB, queue="q", cause="loaded", detail=record)
+    trace.row(10, "loaded", "n1", cause="kept")
+
+    assert any("of its TTL left" in each for each in problems(trace)) == is_found
+
+
 @pytest.mark.parametrize(("sent", "is_found"), [(5, False), (5.001, True)])
 def test_a_copy_may_be_older_than_what_happened_to_the_job_in_the_same_batch(
     sent: float, *, is_found: bool
