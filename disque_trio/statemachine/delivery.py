@@ -99,6 +99,7 @@ def rounds(
         deliver(taken)
         return
     live, looks = names, 0
+    was_interrupted = False
     while live and count:
         has_yielded = False
         more: list[bytes] = []
@@ -113,10 +114,14 @@ def rounds(
             if looks >= most:
                 deliver(taken)
                 taken, looks = [], 0
-                has_yielded = True
+                has_yielded = was_interrupted = True
                 yield
         live = more or (_filled(node, names) if has_yielded else ())
     deliver(taken)
+    if was_interrupted and count:
+        # The batches of the earlier steps have ended without a client that waits.
+        for name in names:
+            federation.need_jobs(node, lifecycle.queue_for(node, name), Reason.CLIENTS_WAIT)
 
 
 def _filled(node: NodeState, names: Sequence[bytes]) -> list[bytes]:

@@ -16,6 +16,8 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Blocked
+from disque_trio.statemachine.knobs import Knobs
+from tests.cluster_rig import ClusterRig
 from tests.rig import Rig
 from tests.statemachine.commands.refused import Refused
 
@@ -296,3 +298,22 @@ def test_a_reply_that_is_not_wanted_does_not_come_later(mode: str) -> None:
     assert not rig.node.jobs
     rig.request("PING")
     assert len(rig.replies()) == (mode == "SKIP")
+
+
+@pytest.mark.parametrize("most", [1, 512])
+def test_a_client_that_waits_after_several_steps_has_the_jobs_of_other_nodes(most: int) -> None:
+    """everything, seed 2063: the batch in which its first queues were empty had no waiting client,
+    and it got their jobs at the next offer, 10 s later."""
+    rig = ClusterRig("a", "b")
+    rig.form()
+    rig.run(2000)
+    for _ in range(10):  # the node announces waiting clients less and less often
+        assert rig.ask("a", "GETJOB", "TIMEOUT", 500, "FROM", "q", within=1000) is NULL_ARRAY
+    rig.node("a").knobs = Knobs(ids_at_once=most)
+    for body in ("one", "two", "three"):
+        rig.ask("b", "ADDJOB", "q", body, 0, "REPLICATE", 1)
+    rig.run(100)
+
+    for _ in range(3):
+        words = "GETJOB", "TIMEOUT", 400, "FROM", "q", "other", "third"
+        assert rig.ask("a", *words, within=500) is not NULL_ARRAY
