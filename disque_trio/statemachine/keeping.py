@@ -205,7 +205,7 @@ def on_limitpoll(node: NodeState, sender: Peer, message: LimitPoll) -> None:
         _arm(node, limit)
         return
     limiting.doubt(node, limit)
-    used = limiting.leased(node, limit)
+    used = limiting.used(node, limit)
     slots = max(limit.slots, used)
     rest = 0, _longest(node, limit), 0, limit.group
     send.to_node(node, sender, LimitReport(limit.name, limit.number, 0, used, slots, *rest))
@@ -559,11 +559,16 @@ def _is_used_here(node: NodeState, limit: Limit) -> bool:
 
 
 def _is_in_use(node: NodeState, limit: Limit) -> bool:
-    """Do nodes want or hold leases or tokens? Once this node's part is assigned to another keeper,
-    that one serves the nodes whose parts are not assigned here."""
+    """Do nodes that still report want leases or tokens, or hold some? Once this node's part is
+    assigned to another keeper, that one serves the nodes whose parts are not assigned here."""
     is_keeper = limit.promised_to == node.cluster.myself.id
     return any(
-        (each.wanted and (is_keeper or _is_left(node, limit, id))) or _held(node, each)
+        (
+            each.wanted
+            and node.mono < each.reported_at + VOTE
+            and (is_keeper or _is_left(node, limit, id))
+        )
+        or _held(node, each)
         for id, each in limit.shares.items()
     )
 

@@ -59,7 +59,7 @@ def test_a_job_that_runs_when_the_worker_is_told_to_stop_ends(shop: Shop, loop: 
     assert shop.ends(worker) == CLEAN
     assert shop.said() == ["begin letter", "end letter"]
     nodes = f"127.0.0.1:{shop.server.port}"
-    assert f"shop begins: 10 jobs at a time, queues {shop.queue}, nodes {nodes}" in shop.log()
+    assert f"shop started: 10 jobs at a time, queues {shop.queue}, nodes {nodes}" in shop.log()
 
 
 def test_a_burst_runs_what_is_there_and_ends(shop: Shop) -> None:
@@ -88,7 +88,7 @@ def test_ctrl_c_stops_all_processes_in_order(shop: Shop) -> None:
 
     assert shop.ends(parent) == CLEAN
     assert shop.said() == ["begin letter", "end letter"]
-    assert shop.log().count("SIGINT: no more jobs") == 2
+    assert shop.log().count("SIGINT: taking no more jobs") == 2
     assert "again" not in shop.log()
 
 

@@ -431,6 +431,42 @@ def test_an_idle_queue_costs_no_messages() -> None:
     assert len(rig.sent(LimitPoll)) + len(rig.sent(LimitReport)) == before
 
 
+def limit_messages(rig: ClusterRig, duration: int) -> int:
+    """How many polls and reports are sent in that time."""
+    before = len(rig.sent(LimitPoll)) + len(rig.sent(LimitReport))
+    rig.run(duration)
+    return len(rig.sent(LimitPoll)) + len(rig.sent(LimitReport)) - before
+
+
+def test_nor_do_leases_of_a_queue_with_a_rate_alone_where_two_nodes_are_apart() -> None:
+    rig = cluster("RATE", 20, names="abcd", jobs=6, retry=3600)
+    limit = rig.node("a").limits[b"q"]
+    [first] = [each for each in "abcd" if rig.id(each) == keeper(rig.node("a"), limit)]
+    rig.cut(first, next(each for each in "abcd" if each != first))
+    rig.run(10_000)
+    workers = Workers(rig)
+    for name in "abcd":
+        workers.wait(name, 6)
+    rig.run(45_000)
+
+    assert sum(workers.at(name) for name in "abcd") == 24
+    assert limit_messages(rig, 10_000) == 0
+
+
+@pytest.mark.parametrize("limit", [("CONCURRENCY", 4), ("CONCURRENCY", 4, "RATE", 2)])
+def test_nor_does_the_demand_of_a_node_that_is_gone(limit: tuple[str | int, ...]) -> None:
+    rig = cluster(*limit, jobs=20)
+    first = keeper(rig.node("a"), rig.node("a").limits[b"q"])
+    name = next(each for each in "abc" if rig.id(each) != first)
+    workers = Workers(rig)
+    workers.wait(name, 10)
+    rig.run(1000)
+    rig.crash(name)
+    rig.run(60_000)
+
+    assert limit_messages(rig, 10_000) == 0
+
+
 def test_lowering_a_limit_waits_for_leases_to_end() -> None:
     rig, workers, _ = busy()
     assert leased(rig) == 6

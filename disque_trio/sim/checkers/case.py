@@ -31,6 +31,8 @@ from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.tracing.rows import Row
 
+LAG: Micros = 2 * SECOND
+"""The longest lag of the journal with `everysec`."""
 MOST_VIOLATIONS = 1_000
 """Further violations are dropped, because they would add no information."""
 SLACK: Micros = 60 * SECOND
@@ -282,6 +284,28 @@ class Case:
     def note_row(self, kind: str) -> None:
         """Count a row of this kind."""
         self.seen[kind] = self.seen.get(kind, 0) + 1
+
+    # Journals.
+
+    def may_be_forgotten(self, node: str, since: Micros | None) -> bool:
+        """May the journal have lost an unconfirmed change of this time?"""
+        crash = self.world.crashes.get(node)
+        if since is None or crash is None or self.is_live:
+            return True
+        # A stop writes what has not been written, if the disk takes it.
+        is_written = crash.cause == "stop" and not self.world.was_disk_faulty(node, crash.time)
+        return not is_written and self.may_be_unwritten(crash, since)
+
+    def may_be_unwritten(self, crash: Row, since: Micros) -> bool:
+        """May an unconfirmed change of this time be missing on the disk after a crash of this
+        kind?"""
+        world, ours = self.world, self.obligations
+        if world.was_mute(crash.node, since, crash.time) or crash.cause not in {"power", "kill"}:
+            return True
+        lags = {"always": ours.send_delay, "everysec": LAG}
+        lag = ours.write if crash.cause == "kill" else lags.get(ours.fsync)
+        is_stopped = world.is_stopped(crash.node, since, crash.time)
+        return lag is None or is_stopped or crash.time - since <= lag
 
     # Jobs.
 

@@ -9,7 +9,6 @@ it was in transit.
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.durability import may_be_forgotten
 from disque_trio.sim.checkers.obligations import MILLI, SECOND, Options
 from disque_trio.sim.checkers.records import Add, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
@@ -142,7 +141,7 @@ def _is_from_before(case: Case, row: Row, copy: Copy) -> bool:
         before is not None
         and (
             copy.state < before.state
-            or (copy.state[1] and may_be_forgotten(case, row.node, before.left_since))
+            or (copy.state[1] and case.may_be_forgotten(row.node, before.left_since))
         )
     )
 

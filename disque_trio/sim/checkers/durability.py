@@ -16,17 +16,14 @@ from typing import Final
 import attrs
 
 from disque_trio.sim.checkers import history
-from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.case import LAG, Case
 from disque_trio.sim.checkers.intervals import Interval, begin_without
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import ALIVE, NEVER, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
-from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
-LAG: Final = 2 * SECOND
-"""The longest lag of the journal with `everysec`."""
 TROUBLES: Final[tuple[str, ...]] = ("disk.full", "disk.error", "disk.stall")
 
 
@@ -120,7 +117,7 @@ def on_crash(case: Case, row: Row) -> None:
 
 
 def _was_unsent(case: Case, row: Row, serve: Lease) -> bool:
-    return _may_be_unwritten(case, row, serve.time)
+    return case.may_be_unwritten(row, serve.time)
 
 
 def on_flip(case: Case, _row: Row) -> None:
@@ -134,14 +131,14 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
         case.mark("copy.loaded" if job.copies.get(row.node) else "copy.resurrected")
         before = job.copies.get(row.node)
         was_lost = before is not None and before.is_late
-        if before is None and not may_be_forgotten(case, row.node, job.not_held.get(row.node)):
+        if before is None and not case.may_be_forgotten(row.node, job.not_held.get(row.node)):
             job.drop_on_disk[row.node] = None
         elif not was_lost:
             job.drop_on_disk.pop(row.node, None)
         job.unlisted[row.node] = [
             holder
             for holder, at in job.listed.get(row.node, {}).items()
-            if may_be_forgotten(case, row.node, at)
+            if case.may_be_forgotten(row.node, at)
         ]
     else:
         job.end_reported.pop(row.node, None)
@@ -157,7 +154,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     for (giver, receiver), at in list(job.transfers.items()):
         if giver != row.node:
             continue
-        if may_be_forgotten(case, giver, at):
+        if case.may_be_forgotten(giver, at):
             # The transfer stays lost, whatever later crashes do.
             del job.transfers[giver, receiver]
         else:
@@ -255,7 +252,7 @@ def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> No
     if reported_at >= before.left_since != NEVER:
         may_be_lost = not must_survive(case, row.node, reported_at)
     else:
-        may_be_lost = may_be_forgotten(case, row.node, before.left_since)
+        may_be_lost = case.may_be_forgotten(row.node, before.left_since)
     if copy.state < before.state and not may_be_lost:
         detail = f"{row.node} had it as {before.state} (redriven, dead), and now as {copy.state}"
         case.violate("S15", detail, job.id, row.node)
@@ -312,24 +309,3 @@ def must_survive(case: Case, node: str, confirmed_at: int) -> bool:
         return False
     stops = [pause for pause in case.world.pauses.get(node, ()) if not pause.is_slow]
     return confirmed_at < begin_without(stops, LAG, crash.time)
-
-
-def may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
-    """May the journal have lost an unconfirmed change of this time?"""
-    crash = case.world.crashes.get(node)
-    if since is None or crash is None or case.is_live:
-        return True
-    # A stop writes what has not been written, if the disk takes it.
-    is_written = crash.cause == "stop" and not case.world.was_disk_faulty(node, crash.time)
-    return not is_written and _may_be_unwritten(case, crash, since)
-
-
-def _may_be_unwritten(case: Case, crash: Row, since: Micros) -> bool:
-    """May an unconfirmed change of this time be missing on the disk after a crash of this kind?"""
-    world, ours = case.world, case.obligations
-    if world.was_mute(crash.node, since, crash.time) or crash.cause not in {"power", "kill"}:
-        return True
-    lags = {"always": ours.send_delay, "everysec": LAG}
-    lag = ours.write if crash.cause == "kill" else lags.get(ours.fsync)
-    is_stopped = world.is_stopped(crash.node, since, crash.time)
-    return lag is None or is_stopped or crash.time - since <= lag
