@@ -141,8 +141,9 @@ OWNERS: Final = {
         NodeState.limits NodeState.limits_digest NodeState.group_limits NodeState.placeless
         NodeState.short Queue.limit Outbox.nodes_changed Limit.setting Limit.slots
         Limit.tokens Limit.slots_until Limit.tokens_until Limit.number Limit.asked_at Limit.asked
-        Limit.reported Limit.asked_before Limit.is_answered Limit.used Limit.missed Limit.retry
-        Limit.promised_to Limit.promised_until Limit.wanted_until Limit.known_at Limit.awaited
+        Limit.reported Limit.asked_before Limit.is_answered Limit.reported_leases Limit.missed
+        Limit.retry Limit.promised_to Limit.promised_until Limit.wanted_until Limit.known_at
+        Limit.awaited
     """,
     "keeping": """
         Share.number Share.link Share.used Share.slots Share.wanted Share.until Share.reported_at

@@ -148,7 +148,7 @@ def _give_up(node: NodeState, limit: Limit) -> None:
     keeper = limiting.keeper(node, limit)
     if keeper == node.cluster.myself.id:
         _keep(node, limit)
-    elif node.mono >= _next(limit, NEWS):
+    elif node.mono >= _earliest_report(limit, NEWS):
         _report(node, limit, keeper)
 
 
@@ -162,9 +162,9 @@ def _ask(node: NodeState, limit: Limit) -> None:
         _keep(node, limit)
     elif (
         not limit.asked
-        or node.mono >= _next(limit, AGAIN)
+        or node.mono >= _earliest_report(limit, AGAIN)
         or (
-            node.mono >= _next(limit, NEWS)
+            node.mono >= _earliest_report(limit, NEWS)
             and (
                 limiting.wanted(node, limit) > limit.asked
                 or limiting.lacks_tokens(node, limit)  # a lease may have ended
@@ -175,7 +175,7 @@ def _ask(node: NodeState, limit: Limit) -> None:
     _arm(node, limit)
 
 
-def _next(limit: Limit, after: Millis) -> Millis:
+def _earliest_report(limit: Limit, after: Millis) -> Millis:
     """When the next report may be sent, at the earliest: where messages take longer than that, the
     answer to the last one is still on its way."""
     return limit.asked_at + (after if limit.is_answered else max(after, UNANSWERED))
@@ -547,7 +547,7 @@ def _is_idle(node: NodeState, limit: Limit) -> bool:
 
 
 def _next_report(node: NodeState, limit: Limit) -> Millis:
-    return _next(limit, AGAIN if limiting.wanted(node, limit) else RENEW)
+    return _earliest_report(limit, AGAIN if limiting.wanted(node, limit) else RENEW)
 
 
 def _is_used_here(node: NodeState, limit: Limit) -> bool:

@@ -190,7 +190,8 @@ def _decide(node: NodeState, search: Search, answers: Answers) -> None:
 
 
 def _let_go(node: NodeState, search: Search, job: Job, *, is_first: bool = True) -> None:
-    """The job need not wait any longer. If another node knew that before, a worker may have it."""
+    """The job need not wait any longer. `is_first` is False if another node knew that before: then
+    the job may be with a worker."""
     _forget(node, search)
     if _is_here(node, job) and key_index.is_held_back(job):
         key_index.let_go(node, job)

@@ -123,7 +123,7 @@ class Limit(Timed):
     """Has the keeper answered the last report?"""
     asked: int = 0
     """How many more deliveries were requested."""
-    used: int = 0
+    reported_leases: int = 0
     """How many leases were reported as running, or as possible with the tokens at hand."""
     reported: int = 0
     """How many leases were reported as used or usable."""

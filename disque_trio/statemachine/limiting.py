@@ -332,7 +332,7 @@ def lacks_tokens(node: NodeState, limit: Limit) -> bool:
         return False
     leases = leased(node, limit)
     has_slots = node.mono < limit.slots_until and limit.slots > leases
-    return has_slots and leases < limit.used and not allowed(node, limit)
+    return has_slots and leases < limit.reported_leases and not allowed(node, limit)
 
 
 def waits(node: NodeState, queue: Queue) -> bool:
@@ -410,7 +410,7 @@ def report(node: NodeState, limit: Limit) -> tuple[int, int, int]:
     limit.number += 1
     limit.asked_before, limit.is_answered = limit.asked_at, False
     limit.asked_at, limit.asked, limit.missed = node.mono, more, 0
-    limit.used = here
+    limit.reported_leases = here
     limit.reported = max(limit.slots, here)
     return here, limit.reported, more
 

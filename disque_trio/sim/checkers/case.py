@@ -156,6 +156,8 @@ class Case:
     confirmation (L13)."""
     reported_states: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and job: when the node last reported that the job is dead, or redriven (S15)."""
+    flipped: dict[str, None] = attrs.Factory(dict)
+    """Nodes with a journal of which a bit has changed, so that records may be missing."""
     unread: dict[str, None] = attrs.Factory(dict)
     """Nodes that have started and not yet written the row about their journal (S15)."""
     queries: dict[str, dict[tuple[str, str, int], Query]] = attrs.Factory(dict)

@@ -120,9 +120,10 @@ def _was_unsent(case: Case, row: Row, serve: Lease) -> bool:
     return case.may_be_unwritten(row, serve.time)
 
 
-def on_flip(case: Case, _row: Row) -> None:
+def on_flip(case: Case, row: Row) -> None:
     """A bit of a journal has changed."""
     case.mark("disk.flip")
+    case.flipped[row.node] = None
 
 
 def before_hold(case: Case, row: Row, job: Job) -> None:
@@ -149,7 +150,7 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
 def after_hold(case: Case, row: Row, job: Job) -> None:
     """Record the receivers of the job's transfers as listed by the loaded record, unless the
     journal may have lost the transfer."""
-    if row.cause != "loaded" or not job.is_at_least_once or case.marks["disk.flip"]:
+    if row.cause != "loaded" or not job.is_at_least_once or row.node in case.flipped:
         return
     for (giver, receiver), at in list(job.transfers.items()):
         if giver != row.node:

@@ -46,8 +46,11 @@ def note_possible_demand(case: Case, row: Row, _flight: Flight | None) -> None:
     most = dict(case.plan.knobs).get("demands", DEFAULTS.demands)
     if most >= len(case.queues) or row.detail == "count=0":
         return
-    known = case.demands.setdefault(row.node, {})
-    if known and len(known) >= most and row.queue not in known:
+    known = case.demands.get(row.node)
+    if known is None:
+        # If the node knows any queue, it is this one.
+        case.demands[row.node] = {row.queue: None}
+    elif known and len(known) >= most and row.queue not in known:
         del known[next(iter(known))]
 
 

@@ -118,7 +118,7 @@ def _remembers(case: Case, node: str, wait: Wait) -> bool:
     if not obligations.has_disk or obligations.has_original_file or obligations.can_step:
         return False
     outages = [each for each in world.outages.get(node, ()) if each.start >= wait.time]
-    if len(outages) != 1 or case.marks["disk.flip"] or world.was_disk_faulty(node, case.now):
+    if len(outages) != 1 or node in case.flipped or world.was_disk_faulty(node, case.now):
         return False
     return durability.must_survive(case, node, wait.answered_at)
 

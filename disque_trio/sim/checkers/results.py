@@ -107,7 +107,7 @@ def on_crash(case: Case, row: Row) -> None:
     is_synced = row.cause != "power" or rules.fsync == "always"
     keeps_all = rules.capabilities & KEEPS_ALL == KEEPS_ALL
     had_trouble = any((row.node, kind) in case.world.disks for kind in TROUBLES)
-    had_trouble |= bool(case.marks["disk.flip"])
+    had_trouble |= row.node in case.flipped
     has_clocks = any(fault.kind.startswith("clock") for fault in case.plan.faults)
     if not (is_written and is_synced and keeps_all) or had_trouble or has_clocks:
         case.kept_results.pop(row.node, None)

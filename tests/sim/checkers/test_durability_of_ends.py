@@ -140,7 +140,9 @@ def test_one_that_was_handed_out_does_not() -> None:
     assert problems(once(is_served=True)) == []
 
 
-def given_before_a_crash(crash: str, *, confirmed: bool, again: bool = False) -> Trace:
+def given_before_a_crash(
+    crash: str, *, confirmed: bool, again: bool = False, flipped: str = ""
+) -> Trace:
     """n1 gives a job to n2, ends, has it back from its journal, and collects an ack."""
     trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "everysec")))
     trace.add(0, to=(), options="replicate=1 retry=10 ttl=3600")
@@ -149,6 +151,8 @@ def given_before_a_crash(crash: str, *, confirmed: bool, again: bool = False) ->
     trace.send(
         1, "yourjobs", "n1", "n2", "", lag=None, lost=1.1, detail=f"jobs={JOB} holders=n1,n2"
     )
+    if flipped:
+        trace.row(1.15, "disk.flip", flipped)
     trace.row(1.2, "crash", "n1", cause=crash)
     trace.row(3, "start", "n1", cause="loaded")
     trace.row(3, "hold", "n1", job=JOB, queue="q", cause="loaded")
@@ -173,6 +177,13 @@ def test_a_giver_asks_after_a_crash_whom_it_had_given_the_job() -> None:
 
 def test_unless_power_has_taken_the_record() -> None:
     assert broken(given_before_a_crash("power", confirmed=False).verdict(end=6)) == []
+
+
+@pytest.mark.parametrize(("flipped", "due"), [("n1", []), ("n2", ["S2"])])
+def test_or_a_bit_of_its_journal_has_changed(flipped: str, due: list[str]) -> None:
+    trace = given_before_a_crash("kill", confirmed=False, flipped=flipped)
+
+    assert broken(trace.verdict(end=6)) == due
 
 
 def test_a_record_that_power_has_taken_does_not_come_back_with_the_next_start() -> None:

@@ -74,18 +74,20 @@ def test_a_node_whose_table_of_demands_is_full_forgets_the_oldest(
     assert ("L9" not in broken(trace.verdict(end=25))) == is_excused
 
 
+@pytest.mark.parametrize("sender", ["n2", "n3"])
 @pytest.mark.parametrize(("wanted", "is_excused"), [("r", True), ("q", False)])
 def test_it_may_forget_one_for_what_a_node_wants_that_it_may_not_know(
-    wanted: str, *, is_excused: bool
+    sender: str, wanted: str, *, is_excused: bool
 ) -> None:
+    """everything, seed 2055: both demands came from nodes that it may not have known."""
     trace = Trace(consumers=("n1",))
     [worker] = trace.plan.consumers
     workers = (attrs.evolve(worker, queues=("q", "r")),)
     trace.plan = attrs.evolve(trace.plan, knobs=(("demands", 1),), consumers=workers)
     trace.add(0)
-    trace.row(1, "recv", "n1", peer="n2", cause="waiting", queue="q", detail="count=1")
-    trace.row(2, "crash", "n3", cause="kill")
-    trace.row(2.5, "start", "n3", cause="fresh")
+    trace.row(0.5, "crash", "n3", cause="kill")
+    trace.row(0.6, "start", "n3", cause="fresh")
+    trace.row(1, "recv", "n1", peer=sender, cause="waiting", queue="q", detail="count=1")
     trace.row(3, "recv", "n1", peer="n3", cause="waiting", queue=wanted, detail="count=1")
     trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
 

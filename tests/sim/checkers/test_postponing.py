@@ -108,6 +108,19 @@ def test_a_node_that_starts_again_may_have_lost_only_what_was_not_on_its_disk(
     assert ("S6" not in broken(trace.verdict())) == is_excused
 
 
+@pytest.mark.parametrize(("flipped", "is_excused"), [("n1", True), ("n2", False)])
+def test_or_what_was_lost_with_a_changed_bit(flipped: str, *, is_excused: bool) -> None:
+    trace = given_back("n2", "n3", fsync="always")
+    trace.row(2.2, "disk.flip", flipped)
+    trace.row(2.5, "crash", "n1", cause="power")
+    trace.row(5, "start", "n1", cause="loaded")
+    trace.row(5, "hold", "n1", job=JOB, queue="q", cause="loaded")
+    trace.row(5, "loaded", "n1", cause="torn")
+    queue(trace, 9, "n1")
+
+    assert ("S6" not in broken(trace.verdict())) == is_excused
+
+
 def test_a_job_that_dies_and_is_redriven_waits_no_more() -> None:
     trace = given_back("n2", "n3")
     trace.row(4, "dead", "n1", job=JOB, cause="nack-dead", detail="redriven=0 left=604800000")
