@@ -25,6 +25,8 @@ from tests.cluster.talk import LOOPBACK, Client, RefusedError
 DISQUE_TRIO: Final = (sys.executable, "-m", "disque_trio", "server")
 NODE_TIMEOUT: Final = 2000
 BUS_OFFSET: Final = 10_000
+WEB_OFFSET: Final = 1_000
+"""How far above the client port `disque-trio up` listens for HTTP by default."""
 START_S: Final = 120.0
 """How long a server may take to answer, on a machine that is busy with other tests."""
 JOIN_S: Final = 120.0
@@ -33,8 +35,9 @@ SOON_S: Final = 120.0
 CALM: Final = ("--cluster-node-timeout", "15000")
 """For nodes that are not killed: a slow machine must not make them give each other up."""
 POLL_S: Final = 0.03
-_PORTS: Final = range(11_000, 21_000)
-"""Client ports: none is a bus port of another, and all are below the kernel's ephemeral ones."""
+_PORTS: Final = tuple(port for port in range(11_000, 21_000) if port // 1000 % 2)
+"""Client ports: none is a bus port of another, 10,000 above, or a web port of `disque-trio up`,
+1,000 above; all are below the kernel's ephemeral ones."""
 _claims: Final[dict[int, socket.socket]] = {}
 
 Result = TypeVar("Result")
@@ -70,19 +73,20 @@ def _poll(
 
 
 def free_port(more: int = 0) -> int:
-    """A port for clients whose bus port is free too, and so are as many `more` above each.
+    """A port for clients whose bus and web port are free too, and so are `more` above each.
 
     It is this process's for good: no test, and no run of tests beside this one, gets it again while
     a server of it is down for a moment.
     """
     while True:
-        port = random.choice(_PORTS[: len(_PORTS) - more])
+        port = random.choice(_PORTS)
         if all(_claim(each) for each in range(port, port + more + 1)):
             return port
 
 
 def _claim(port: int) -> bool:
-    if port in _claims or not (_is_free(port) and _is_free(port + BUS_OFFSET)):
+    offsets = (0, BUS_OFFSET, WEB_OFFSET)
+    if port in _claims or port not in _PORTS or not all(_is_free(port + each) for each in offsets):
         return False
     claim = socket.socket(socket.AF_UNIX)
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.processes import free_port
+from tests.cluster.processes import WEB_OFFSET, free_port
 from tests.serving.process import Talk, run, running
 
 
@@ -52,14 +52,14 @@ def test_each_node_has_a_web_port(tmp_path: Path) -> None:
 def test_a_web_port_that_is_taken_is_done_without_unless_it_was_asked_for(tmp_path: Path) -> None:
     with socket.socket() as taken:
         port = free_port(2)
-        taken.bind(("127.0.0.1", port + 1000))
+        taken.bind(("127.0.0.1", port + WEB_OFFSET))
         taken.listen()
         with running(tmp_path, "up", "--nodes", "1", "-p", str(port)) as process:
             process.says("Ctrl-C ends it.")
             assert "http" not in process.text()
             process.signal(signal.SIGINT)
             assert process.ends() == 0
-        status, output = run(tmp_path, "up", "-p", str(port), "--web-port", str(port + 1000))
+        status, output = run(tmp_path, "up", "-p", str(port), "--web-port", str(port + WEB_OFFSET))
 
     assert status == 1
     assert output.endswith("stop that one, or choose another port with --web-port\n")
