@@ -159,7 +159,8 @@ class JournalVitals:
     last_rewrite_ok: bool = True
     last_write_ok: bool = True
     file_status: str = "ok"
-    """`removed`, `replaced` or `truncated` by another process, until it has been rewritten."""
+    """`removed`, `replaced` or `truncated` by another process, or `left unsynced` by one whose file
+    this node could not sync when it started; until the file has been rewritten."""
     size: int = 0
     base_size: int = 0
     """`size` after the last load or rewrite."""

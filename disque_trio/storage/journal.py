@@ -57,7 +57,8 @@ class Journal:
         self._is_stopping = False
         self._warn_at = 0.0
         self._loss = ""
-        """What another process has done to the file (`DiskFile.loss`), until there is a new one."""
+        """What another process has done to the file (`JournalVitals.file_status`), until there is a
+        new one."""
         self._whole_at = 0.0
         """The earliest time of the next attempt to replace a lost file."""
 
@@ -164,13 +165,15 @@ class Journal:
             store, file, self.loading, took, self._log, may_cut=config.aof_load_truncated
         )
         unwritten: list[bytes] = []
+        loss = ""
         if reader.format is not None:
-            unwritten = await self._note_start(file, reader, take, was_stopped=last == [STOPPED])
+            was_stopped = last == [STOPPED]
+            unwritten, loss = await self._note_start(file, reader, take, was_stopped=was_stopped)
         self.loading.since = 0
         if not config.appendonly:
             await self.tasks.on(store.thread, file.close)
         elif reader.format is not None:
-            self._use(file, reader.writer(), unwritten)
+            self._use(file, reader.writer(), unwritten, loss)
         else:
             await self._begin(file)
 
@@ -181,11 +184,13 @@ class Journal:
         take: Callable[[list[Record]], None],
         *,
         was_stopped: bool,
-    ) -> list[bytes]:
-        """Write notes about this start to the file. This start relies on the queues in the file if
-        they are complete: if it ends with STOPPED, or if only the process has died while each job
-        that left a queue had a record. If the notes cannot be written, this start does not rely on
-        the queues, and the notes are returned, to be written first."""
+    ) -> tuple[list[bytes], str]:
+        """Write notes about this start to the file, and sync it: an earlier process may have been
+        killed before it did so, and what is loaded is confirmed from now on. This start relies on
+        the queues in the file if they are complete: if it ends with STOPPED, or if only the process
+        has died while each job that left a queue had a record. If the notes cannot be written, this
+        start does not rely on the queues. Returns the notes, which are to be written first, and the
+        `_loss` if the sync has failed: the system may have dropped what it had not written."""
         state, boot = self._state, self._store.boot()
         note = state.queues_note
         first = first_notes(state.config, boot) if state.config.appendonly else []
@@ -201,8 +206,7 @@ class Journal:
         if are_known:
             take([STOPPED])
         data = list(map(reader.writer().encode_live, notes))
-        if not data:
-            return []
+        size = file.size + sum(map(len, data))
         try:
             await self.tasks.on(self._store.thread, write, file, data, sync=file.sync)
         except OSError as error:
@@ -211,8 +215,8 @@ class Journal:
                 error=error.strerror or str(error),
             )
             take([STARTED])
-            return data
-        return []
+            return data, "left unsynced" if file.size == size else ""
+        return [], ""
 
     async def mend_format(self) -> None:
         """Rewrite the loaded file if its format is not that of `aof-format`. Raises JournalError if
@@ -237,9 +241,9 @@ class Journal:
             raise JournalError(f"cannot write {self._store.name}: {error.strerror}") from None
         self._use(file, writer, [])
 
-    def _use(self, file: JournalFile, writer: Writer, pending: list[bytes]) -> None:
+    def _use(self, file: JournalFile, writer: Writer, pending: list[bytes], loss: str = "") -> None:
         self._writer = writer
-        self._loss = ""
+        self._loss = loss
         self._base_size = file.size
         self.end.use(file, pending)
 

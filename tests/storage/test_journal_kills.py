@@ -226,6 +226,49 @@ async def test_a_start_that_cannot_be_noted_relies_on_nothing(
     assert await length(world.client()) == b":1\r\n", "the note comes before what is added"
 
 
+async def test_what_a_killed_node_had_not_synced_is_synced_by_the_next_start(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await again(nursery, await started(nursery, KEPT))
+    await add(world.client())
+    disk = unsynced(world)
+
+    await started(nursery, KEPT, disk)
+
+    assert disk.file is not None
+    assert disk.file.synced == disk.content == world.disk.content, "nothing had to be written"
+
+
+async def test_a_node_that_cannot_sync_its_file_at_the_start_writes_it_again(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await again(nursery, await started(nursery, KEPT))
+    job = await add(world.client())
+    disk = unsynced(world)
+    disk.sync_error = broken()
+
+    client = (await started(nursery, KEPT, disk)).client()
+
+    await trio.sleep(5)
+    assert b"aof_file_status:left unsynced" in await client.ask("INFO", "persistence")
+    assert (await client.ask("ADDJOB", "q", "x", "0", "REPLICATE", "1")).startswith(b"-MISCONF")
+    first, disk.sync_error = disk.file, None
+    await trio.sleep(15)
+    assert b"aof_file_status:ok" in await client.ask("INFO", "persistence")
+    assert disk.file is not first and disk.file is not None
+    assert journals.alive(disk.file.synced) == {job}, (
+        "a later sync of the first file proves nothing"
+    )
+
+
+def unsynced(world: World) -> MemoryDisk:
+    """SIGKILL: a disk of which a loss of power would leave nothing."""
+    disk = MemoryDisk(world.disk.content)
+    assert disk.file is not None
+    disk.file.synced = b""
+    return disk
+
+
 async def test_in_the_original_s_format_it_has_no_effect(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:

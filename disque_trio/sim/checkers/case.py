@@ -156,6 +156,8 @@ class Case:
     confirmation (L13)."""
     reported_states: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and job: when the node last reported that the job is dead, or redriven (S15)."""
+    loaded_at: dict[str, Micros] = attrs.Factory(dict)
+    """By node: when it last had loaded its journal, which it then syncs (S15)."""
     flipped: dict[str, None] = attrs.Factory(dict)
     """Nodes with a journal of which a bit has changed, so that records may be missing."""
     unread: dict[str, None] = attrs.Factory(dict)
@@ -220,9 +222,12 @@ class Case:
     """By node and queue or job, then client and number: when REDRIVE was answered."""
     enqueues: dict[tuple[str, str], list[Micros]] = attrs.Factory(dict)
     """When ENQUEUE QUEUE was sent to a node, by node and queue."""
-    demands: dict[str, dict[str, None]] = attrs.Factory(dict)
-    """By node whose demand table may be full: the queues for which it has recorded waiting clients
-    at other nodes, latest last (L9)."""
+    demands: dict[str, dict[str, dict[str, None]]] = attrs.Factory(dict)
+    """By node whose demand table may be full, then queue, latest last: the nodes of which it knows
+    that clients wait there (L9)."""
+    dropped_demands: dict[tuple[str, str, str], None] = attrs.Factory(dict)
+    """Node, queue and other node: it may have forgotten that clients wait at the other one, because
+    its table was full (L9)."""
     rounds: dict[tuple[str, tuple[str, int]], dict[str, tuple[str, Micros]]] = attrs.Factory(dict)
     """By node and key, then by search: its last round, and when this round began (S27)."""
     claims: dict[tuple[str, str], dict[str, tuple[str, Micros]]] = attrs.Factory(dict)

@@ -7,8 +7,8 @@ to another node. After a kill all confirmed changes must be on disk, and no job 
 be pending there. Unconfirmed changes may have waited for the previous write and sync and for their
 own write (`Obligations.write`), which with `always` is followed by a sync. After a power failure
 confirmed changes must be on disk with `appendfsync always`, and with `everysec` if the process ran
-for two more seconds and the disk had no error. A change that must be on disk does not excuse a
-duplicate (D8).
+for two more seconds, or loaded the file again, and the disk had no error. A change that must be on
+disk does not excuse a duplicate (D8).
 """
 
 from typing import Final
@@ -185,6 +185,7 @@ def on_loaded(case: Case, row: Row) -> None:
                 _judge_state(case, row, job, copy, copy.before)
                 copy.before = None
             _judge_return(case, row, job, copy)
+    case.loaded_at[row.node] = row.time
 
 
 def _is_over(case: Case, job: Job) -> bool:
@@ -309,4 +310,6 @@ def must_survive(case: Case, node: str, confirmed_at: int) -> bool:
     if case.obligations.fsync != "everysec" or case.world.was_disk_faulty(node, crash.time):
         return False
     stops = [pause for pause in case.world.pauses.get(node, ()) if not pause.is_slow]
-    return confirmed_at < begin_without(stops, LAG, crash.time)
+    if confirmed_at < begin_without(stops, LAG, crash.time):
+        return True
+    return confirmed_at <= case.loaded_at.get(node, NEVER) < crash.time

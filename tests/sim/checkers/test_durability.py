@@ -75,6 +75,21 @@ def test_a_stopped_process_syncs_nothing(paused: float, *, found: bool) -> None:
     assert bool(problems(trace)) == found
 
 
+@pytest.mark.parametrize(("added", "found"), [(0.5, True), (4.5, False)])
+def test_a_start_syncs_what_was_written_before_a_kill(added: float, *, found: bool) -> None:
+    trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "everysec")))
+    if added < 1:
+        trace.add(added)
+    fallen(trace, 1, "n1")
+    back(trace, 4, "n1", has_job=added < 1)
+    if added > 1:
+        trace.add(added)
+    fallen(trace, 5, "n1", "power")
+    back(trace, 6, "n1", has_job=False, how="torn")
+
+    assert bool(problems(trace)) == found
+
+
 def test_a_slow_process_syncs_all_the_same() -> None:
     trace = held()
     trace.row(1, "slow", "n1", detail="5")
