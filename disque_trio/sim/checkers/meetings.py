@@ -19,7 +19,7 @@ def on_unmet(case: Case, row: Row) -> None:
     waited = row.time - since
     if waited <= bound(case) or not case.obligations.is_stream or _was_hindered(case, row, since):
         return
-    if _is_forgotten(case, row) or row.queue in case.limits:
+    if (row.node, row.queue, row.peer) in case.dropped_demands or row.queue in case.limits:
         return
     detail = (
         f"queued there for {waited / SECOND:.1f} s at least, while a client waits for "
@@ -29,15 +29,16 @@ def on_unmet(case: Case, row: Row) -> None:
 
 
 def note_demand(case: Case, row: Row, _flight: Flight | None) -> None:
-    """WAITING or NEEDJOBS: the node now knows that clients of others want the queue. It keeps
+    """WAITING or NEEDJOBS: the node now knows that a client of the sender wants the queue. It keeps
     `Knobs.demands` queues, and forgets those that were wanted longest ago."""
     most = dict(case.plan.knobs).get("demands", DEFAULTS.demands)
-    if most < len(case.queues) and row.detail != "count=0":
-        known = case.demands.setdefault(row.node, {})
-        known.pop(row.queue, None)
-        known[row.queue] = None
-        if len(known) > most:
-            del known[next(iter(known))]
+    if most >= len(case.queues) or row.detail == "count=0":
+        return
+    known = case.demands.setdefault(row.node, {})
+    known[row.queue] = {**known.pop(row.queue, {}), row.peer: None}
+    case.dropped_demands.pop((row.node, row.queue, row.peer), None)
+    if len(known) > most:
+        _forget_oldest(case, row.node, known)
 
 
 def note_possible_demand(case: Case, row: Row, _flight: Flight | None) -> None:
@@ -49,15 +50,15 @@ def note_possible_demand(case: Case, row: Row, _flight: Flight | None) -> None:
     known = case.demands.get(row.node)
     if known is None:
         # If the node knows any queue, it is this one.
-        case.demands[row.node] = {row.queue: None}
+        case.demands[row.node] = {row.queue: {row.peer: None}}
     elif known and len(known) >= most and row.queue not in known:
-        del known[next(iter(known))]
+        _forget_oldest(case, row.node, known)
 
 
-def _is_forgotten(case: Case, row: Row) -> bool:
-    """Has the node of the job forgotten that clients of others want its queue?"""
-    known = case.demands.get(row.node)
-    return known is not None and row.queue not in known
+def _forget_oldest(case: Case, node: str, known: dict[str, dict[str, None]]) -> None:
+    queue = next(iter(known))
+    for sender in known.pop(queue):
+        case.dropped_demands[node, queue, sender] = None
 
 
 def on_pairs(case: Case, row: Row) -> None:

@@ -214,10 +214,12 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
         _note_incoming(case, row, job, (made, sent), None if age is None else row.mono + age)
         if is_first and row.node not in job.copies:
             job.listed.pop(row.node, None)
-        if row.node not in job.copies or not is_disk_faulty:
+        is_known = not case.world.has_new_name(row.peer, sent)
+        if row.node not in job.copies or (is_known and not is_disk_faulty):
             _learn_list(row, job, holders)
         else:
-            # A node with a faulty disk learns nothing new.
+            # A node learns nothing new while its disk is faulty, or from the former identity of one
+            # that has lost its name since.
             job.perhaps_listed.setdefault(row.node, []).extend(holders)
 
 

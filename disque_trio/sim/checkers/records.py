@@ -392,7 +392,7 @@ class Job:
     """By node: holders that the list restored from disk may lack."""
     perhaps_listed: dict[str, list[str]] = attrs.Factory(dict)
     """By node: holders that it may not have listed, because they were named while its disk was
-    faulty, or before it loaded its copy from disk."""
+    faulty, by the former identity of a node, or before it loaded its copy from disk."""
     last_news: dict[str, Micros] = attrs.Factory(dict)
     """By node: when it last received a message that another node has queued, delivered or postponed
     the job."""

@@ -48,6 +48,16 @@ def test_a_process_that_is_stopped_is_an_excuse_but_not_a_third_one() -> None:
         assert ("L9" not in broken(trace.verdict(end=25))) == is_excused, node
 
 
+def crowded(*queues: str, most: int = 1) -> Trace:
+    """A job is queued at n1, which remembers for so many of these queues that clients wait."""
+    trace = Trace(consumers=("n1",))
+    [worker] = trace.plan.consumers
+    workers = (attrs.evolve(worker, queues=queues),)
+    trace.plan = attrs.evolve(trace.plan, knobs=(("demands", most),), consumers=workers)
+    trace.add(0)
+    return trace
+
+
 @pytest.mark.parametrize(
     ("most", "wanted", "is_excused"),
     [
@@ -62,11 +72,7 @@ def test_a_process_that_is_stopped_is_an_excuse_but_not_a_third_one() -> None:
 def test_a_node_whose_table_of_demands_is_full_forgets_the_oldest(
     most: int, wanted: str, *, is_excused: bool
 ) -> None:
-    trace = Trace(consumers=("n1",))
-    [worker] = trace.plan.consumers
-    workers = (attrs.evolve(worker, queues=("q", "r", "s")),)
-    trace.plan = attrs.evolve(trace.plan, knobs=(("demands", most),), consumers=workers)
-    trace.add(0)
+    trace = crowded("q", "r", "s", most=most)
     for at, queue in enumerate(wanted.split(), 1):
         trace.row(at, "recv", "n1", peer="n2", cause="waiting", queue=queue, detail="count=1")
     trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
@@ -74,24 +80,42 @@ def test_a_node_whose_table_of_demands_is_full_forgets_the_oldest(
     assert ("L9" not in broken(trace.verdict(end=25))) == is_excused
 
 
-@pytest.mark.parametrize("sender", ["n2", "n3"])
 @pytest.mark.parametrize(("wanted", "is_excused"), [("r", True), ("q", False)])
 def test_it_may_forget_one_for_what_a_node_wants_that_it_may_not_know(
-    sender: str, wanted: str, *, is_excused: bool
+    wanted: str, *, is_excused: bool
 ) -> None:
-    """everything, seed 2055: both demands came from nodes that it may not have known."""
-    trace = Trace(consumers=("n1",))
-    [worker] = trace.plan.consumers
-    workers = (attrs.evolve(worker, queues=("q", "r")),)
-    trace.plan = attrs.evolve(trace.plan, knobs=(("demands", 1),), consumers=workers)
-    trace.add(0)
+    """everything, seed 2055."""
+    trace = crowded("q", "r")
     trace.row(0.5, "crash", "n3", cause="kill")
     trace.row(0.6, "start", "n3", cause="fresh")
-    trace.row(1, "recv", "n1", peer=sender, cause="waiting", queue="q", detail="count=1")
+    trace.row(1, "recv", "n1", peer="n2", cause="waiting", queue="q", detail="count=1")
     trace.row(3, "recv", "n1", peer="n3", cause="waiting", queue=wanted, detail="count=1")
     trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
 
     assert ("L9" not in broken(trace.verdict(end=25))) == is_excused
+
+
+@pytest.mark.parametrize(("asks_again", "is_excused"), [(False, True), (True, False)])
+def test_a_queue_that_it_knows_again_for_one_node_may_be_forgotten_for_another(
+    *, asks_again: bool, is_excused: bool
+) -> None:
+    """everything, seed 3081."""
+    trace = crowded("q", "r")
+    for at, (peer, queue) in enumerate([("n2", "q"), ("n3", "r"), ("n3", "q")], 1):
+        trace.row(at, "recv", "n1", peer=peer, cause="waiting", queue=queue, detail="count=1")
+    if asks_again:
+        trace.row(4, "recv", "n1", peer="n2", cause="needjobs", queue="q", detail="count=1 waits")
+    trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
+
+    assert ("L9" not in broken(trace.verdict(end=25))) == is_excused
+
+
+def test_a_full_table_is_no_excuse_for_a_node_that_has_not_asked() -> None:
+    trace = crowded("q", "r")
+    trace.row(1, "recv", "n1", peer="n3", cause="waiting", queue="r", detail="count=1")
+    trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
+
+    assert "L9" in broken(trace.verdict(end=25))
 
 
 def test_a_leaving_node_takes_no_jobs() -> None:

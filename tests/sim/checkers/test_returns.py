@@ -104,6 +104,24 @@ def test_nor_does_one_that_heard_of_the_ack_more_than_once(
     assert ("L10" in broken(trace.verdict(end=25))) == is_due
 
 
+@pytest.mark.parametrize(("cause", "is_due"), [("fresh", False), ("empty", True)])
+def test_it_may_not_know_a_holder_that_the_former_identity_of_a_node_named(
+    cause: str, *, is_due: bool
+) -> None:
+    """everything, seed 3032."""
+    trace = Trace(consumers=())
+    trace.add(0, node="n3", to=("n1",), options="replicate=2 retry=10 ttl=3600")
+    trace.send(9, "repljob", "n3", "n1", lag=11.2, detail=f"jobs={JOB} holders=n3,n1,n2 no-reply")
+    trace.copy(9.1, "n3", "n2")
+    trace.row(10, "acked", "n1", job=JOB, queue="q", cause="ackjob")
+    trace.crash(15, "n3")
+    trace.row(15.1, "start", "n3", cause=cause)
+    trace.heal(20)
+    trace.send(21, "pong", "n2", "n1", job="")
+
+    assert ("L10" in broken(trace.verdict(end=25))) == is_due
+
+
 def test_it_may_not_wait_for_the_next_attempt() -> None:
     assert broken(returning(told_at=23).verdict(end=25)) == ["L10"]
     assert broken(returning(told_at=None).verdict(end=25)) == ["L10"]
