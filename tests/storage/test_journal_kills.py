@@ -255,10 +255,9 @@ async def test_a_node_that_cannot_sync_its_file_at_the_start_writes_it_again(
     first, disk.sync_error = disk.file, None
     await trio.sleep(15)
     assert b"aof_file_status:ok" in await client.ask("INFO", "persistence")
-    assert disk.file is not first and disk.file is not None
-    assert journals.alive(disk.file.synced) == {job}, (
-        "a later sync of the first file proves nothing"
-    )
+    assert disk.file is not None
+    assert disk.file is not first, "a later sync of the first file proves nothing"
+    assert journals.alive(disk.file.synced) == {job}
 
 
 def unsynced(world: World) -> MemoryDisk:
