@@ -258,6 +258,8 @@ class Queued(JobMessage):
 
     def detail(self, _names: Names) -> str:
         """The reason."""
+        if self.told:
+            return "by-client"
         return "nack" if self.nack else "redelivery" if self.redelivery else ""
 
 

@@ -219,12 +219,12 @@ def _unanswered(job: Job, copy: Copy, wait: Wait) -> str:
 
 
 def on_queued_elsewhere(case: Case, row: Row) -> None:
-    """A node received QUEUED. QUEUED for a NACK without a delay ends the delay here, although that
-    NACK may be the earlier one: of another node, or of the same node on a link that reorders
-    messages."""
+    """A node received QUEUED. If a client has returned the job without a delay, the delay ends
+    here, although that return may be the earlier one: at another node, or at the same one on a link
+    that reorders messages."""
     job = case.jobs.get(row.job)
     wait = None if job is None else job.wait
-    if wait is None or row.detail != "nack":
+    if wait is None or row.detail not in {"nack", "by-client"}:
         return
     flight = None if case.obligations.is_stream else case.flights.get(row.ref)
     if row.peer != wait.node or (flight is not None and flight[0] < wait.time):

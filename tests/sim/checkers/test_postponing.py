@@ -182,11 +182,18 @@ def test_so_may_one_without_an_answer_whose_node_was_stopped(*, is_stopped: bool
 
 @pytest.mark.parametrize(
     ("sender", "detail", "is_excused"),
-    [("n3", "nack", True), ("n3", "", False), ("n3", "redelivery", False), ("n1", "nack", False)],
+    [
+        ("n3", "nack", True),
+        ("n3", "by-client", True),
+        ("n3", "", False),
+        ("n3", "redelivery", False),
+        ("n1", "nack", False),
+    ],
 )
-def test_an_older_nack_without_a_delay_may_come_later_and_end_the_wait(
+def test_an_older_return_without_a_delay_may_come_later_and_end_the_wait(
     sender: str, detail: str, *, is_excused: bool
 ) -> None:
+    """everything, seed 3472: RELEASE."""
     trace = given_back("n2")
     trace.send(1.9, "queued", sender, "n2", lag=1, detail=detail)
     queue(trace, 11, "n2", "retry")
