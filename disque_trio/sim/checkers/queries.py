@@ -344,9 +344,12 @@ def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str])
 
 
 def _may_send_in_vain(case: Case, copy: Copy) -> bool:
-    """May the node have sent the copies of a new job on links that had ended, which writes no rows?
-    A process that was stopped until then has not detected that."""
+    """May the node have sent copies of which there are no rows? It repairs a job while its disk has
+    a fault, and such messages wait for the disk. Or it sent the copies of a new job on links that
+    had ended, which a process that was stopped until then has not detected."""
     world, since = case.world, copy.since
+    if world.had_disk_fault(copy.node, since):
+        return True
     return copy.cause == "add" and world.is_stopped(copy.node, since - GRAIN, since)
 
 

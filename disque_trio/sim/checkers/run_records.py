@@ -16,6 +16,8 @@ class Delivery:
     """When the worker last asked for a renewal."""
     came_at: Micros
     """When it was delivered."""
+    node: str
+    """The node that delivered it."""
     is_held: bool = True
     """It was delivered, and has neither begun nor been dropped."""
     is_lost: bool = False

@@ -121,7 +121,7 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
         known.base, known.asked_at, known.is_lost = base, row.time, False
         known.additional = number(row.detail, "additional")
         return
-    process.deliveries[row.job] = delivery = Delivery(base, row.time, row.time)
+    process.deliveries[row.job] = delivery = Delivery(base, row.time, row.time, row.node)
     delivery.outcome = "" if known is None else known.outcome
     delivery.additional = number(row.detail, "additional")
     delivery.is_once = not case.job(row.job).is_at_least_once
@@ -164,7 +164,7 @@ def on_begin(case: Case, row: Row, job: Job) -> None:
     delivery = process.deliveries.get(row.job)
     if delivery is None:
         case.violate("W3", f"{row.client} begins it and was not given it", row.job)
-        delivery = process.deliveries[row.job] = Delivery(row.time, row.time, row.time)
+        delivery = process.deliveries[row.job] = Delivery(row.time, row.time, row.time, row.node)
     _judge_wait(case, row, job, process.plan, delivery)
     trials.before_begin(case, row, process, delivery)
     queue_order.before_begin(case, row, process)

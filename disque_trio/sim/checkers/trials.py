@@ -38,7 +38,8 @@ def _judge_suspect(
         is_chosen = other.additional and not is_strict
         if other.is_held and not other.is_once and id != row.job and not is_chosen:
             case.violate("W11", f"{row.client} begins a suspect and holds {id}", row.job)
-        if other.is_leaving:
+        # If the node that delivered it has gone since, the worker's first attempt has failed.
+        if other.is_leaving and not case.world.has_been_down(other.node, other.came_at):
             case.violate("W11", f"{row.client} begins a suspect before {id} is back", row.job)
 
 

@@ -118,6 +118,12 @@ class World:
             if each == node
         )
 
+    def had_disk_fault(self, node: str, since: Micros) -> bool:
+        """Has the node's disk had a fault since then?"""
+        return any(
+            end is None or end >= since for (each, _), end in self.disks.items() if each == node
+        )
+
     def is_separated(self, one: str, other: str, since: Micros, until: Micros) -> bool:
         """Could a cut, a clog, a rule or an outage have blocked a message between the two nodes?
 
@@ -157,6 +163,10 @@ class World:
     def is_stopped(self, node: str, since: Micros, until: Micros) -> bool:
         """Was the node paused or slow at any time of this interval?"""
         return meets_any(self.pauses.get(node, ()), since, until)
+
+    def has_been_down(self, node: str, since: Micros) -> bool:
+        """Has the node had no process at any time since then?"""
+        return any(each.end is None or each.end >= since for each in self.outages.get(node, ()))
 
     def is_lagging(self, one: str, other: str, since: Micros, until: Micros) -> bool:
         """Was a link between these two slow at any time of this interval, in either direction? It

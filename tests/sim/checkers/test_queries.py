@@ -257,6 +257,24 @@ def test_a_message_of_a_holder_tells_of_its_sender(word: str, state: str) -> Non
     assert problems(trace) == (missing if word == "gotack" else [])
 
 
+@pytest.mark.parametrize(("node", "added"), [("n1", 0.0), ("n1", 6.0), ("n2", 0.0)])
+def test_a_node_whose_disk_was_full_may_have_repaired_a_job_without_sending_it(
+    node: str, added: float
+) -> None:
+    """everything, seed 3555."""
+    trace = Trace()
+    trace.row(3, "disk.full", node, detail="yes")
+    trace.row(5, "disk.full", node, detail="no")
+    options = "replicate=2 retry=10 ttl=3600"
+    trace.add(added, to=("n2",), options=options, record=RECORD.format(5))
+    for host, id in (("n1", "aa"), ("n2", "bb"), ("n3", "cc")):
+        ask(trace, 8, "hello", id, node=host)
+    ask(trace, added + 10, "show", SHOWN.format("queued", 7, HOLDERS), job=JOB)
+
+    missing = ["SHOW q: the holder n3, of which it was not told"]
+    assert problems(trace) == ([] if (node, added) == ("n1", 0.0) else missing)
+
+
 @pytest.mark.parametrize(("node", "resumed"), [("n1", 1.0), ("n1", 0.9), ("n2", 1.0)])
 def test_a_node_that_was_stopped_may_have_sent_a_copy_on_a_link_that_had_ended(
     node: str, resumed: float

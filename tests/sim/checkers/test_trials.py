@@ -62,6 +62,18 @@ def test_a_suspect_does_not_begin_while_another_job_is_held_or_on_its_way_back()
     assert found(trace, "W11") == [f"c1 begins a suspect before {JOB} is back"]
 
 
+@pytest.mark.parametrize(("node", "is_wrong"), [("n1", False), ("n2", True)])
+def test_a_job_cannot_go_back_to_a_node_that_has_gone(node: str, *, is_wrong: bool) -> None:
+    """everything, seed 3622."""
+    trace = given(retry=60, prefetch=5)
+    trace.crash(1.4, node)
+    suspect(trace, 1.5)
+    run(trace, 1.6, "drop", "released")
+    run(trace, 2, "begin", job=OTHER)
+
+    assert bool(found(trace, "W11")) == is_wrong
+
+
 @pytest.mark.parametrize(
     ("additional", "after_s", "is_wrong"), [(1, 0.5, True), (1, 1.1, False), (2, 1.1, True)]
 )
