@@ -173,8 +173,8 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
         return
     if job.is_dead or _is_held_back(case, job) or _is_queued_outside(case, job):
         return
-    if job.queue in case.limits and LIMITS & ~case.obligations.capabilities:
-        return  # a node without limits uses no share, and the remaining shares may be 0
+    if job.queue in case.limits and _may_lack_shares(case):
+        return
     since = max(healed, job.expected_since, _postponed_at(case, job), held_until(case, job))
     bound, waited = delivery_bound(case, job, since), case.now - since
     if waited <= bound or not is_whole(case):
@@ -186,6 +186,15 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
         f"{waited / SECOND:.3f} s, the bound is {bound / SECOND:.3f} s"
     )
     case.violate(name, detail, job.id, holders[0])
+
+
+def _may_lack_shares(case: Case) -> bool:
+    """May a keeper have so small a share of limits that it is 0? A node without limits uses none,
+    and one outside the core may be the keeper for some nodes of the core and not for others."""
+    world = case.world
+    if LIMITS & ~case.obligations.capabilities:
+        return True
+    return any(world.is_up(node) and node not in world.core for node in world.nodes)
 
 
 def _is_held_back(case: Case, job: Job) -> bool:

@@ -86,12 +86,15 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
         return
     fit = [node for node in world.core if world.in_core(node) and node not in world.leaving]
     promised = _noticed(case, job, options.replicate)
-    have = sum(node in fit for node in job.copies)
+    # Where repair is off, a copy outside the core is not replaced.
+    outside = sum(node not in fit for node in job.copies) * (not case.obligations.repair_after)
+    have = sum(node in fit for node in job.copies) + outside
     if not have and job.copies:
         return  # no node of the core has a copy to send
     since = max(world.healed, job.created_at or 0)
     may_hold = [node for node in fit if not _lacks_it_unnoticed(case, job, node)]
-    due = min(promised, sum(_has_room(case, job, node, since) for node in may_hold))
+    room = sum(_has_room(case, job, node, since) for node in may_hold)
+    due = min(promised, room + outside)
     if have < due and (_are_lists_wrong(case, job, fit, due) or _seem_enough(case, job, fit, due)):
         return
     if have < due and (case.now - since <= case.obligations.repair or not is_whole(case)):

@@ -61,6 +61,23 @@ def test_a_consumer_whose_node_has_left_may_be_outside_of_the_core(
     assert broken(trace.verdict(end=200)) == due
 
 
+@pytest.mark.parametrize(("limit", "core", "due"), [
+    ("q CONCURRENCY 2", "n1,n2", []),
+    ("q CONCURRENCY 2", "n1,n2,n3", ["L1"]),
+    ("r CONCURRENCY 2", "n1,n2", ["L1"]),
+])  # fmt: skip
+def test_a_node_outside_the_core_may_have_the_shares_of_limits(
+    limit: str, core: str, due: list[str]
+) -> None:
+    """everything, seed 3321."""
+    trace = Trace(consumers=("n1",))
+    trace.row(0, "limit", "n1", detail=limit)
+    trace.add(1)
+    trace.heal(20, core=core)
+
+    assert [each for each in broken(trace.verdict(end=200)) if each == "L1"] == due
+
+
 @pytest.mark.parametrize(("told", "due"), [(190, []), (100, ["L1"])])
 def test_a_job_may_wait_in_a_queue_outside_of_the_core_as_long_as_its_holders_there_are_told(
     told: int, due: list[str]

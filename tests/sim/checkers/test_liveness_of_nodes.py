@@ -270,6 +270,17 @@ def test_copies_for_which_sync_did_not_wait_are_made_and_not_those_of_async(
     assert [each for each in broken(trace.verdict(end=400)) if each == "L7"] == due
 
 
+@pytest.mark.parametrize(("copies", "due"), [(3, []), (4, ["L7"])])
+def test_a_copy_outside_the_core_counts_where_repair_is_off(copies: int, due: list[str]) -> None:
+    """everything, seed 3289."""
+    trace = Trace(4, consumers=(), config=(("replica-repair-after", "0"),))
+    options = f"replicate={copies} retry=900 ttl=3600 sync=1"
+    trace.add(0, to=("n2", "n3"), options=options)
+    trace.heal(20, core="n1,n3,n4")
+
+    assert [each for each in broken(trace.verdict(end=400)) if each == "L7"] == due
+
+
 def test_of_a_job_whose_only_copy_is_gone_nobody_can_make_another() -> None:
     trace = Trace(4, consumers=(), config=(("replica-repair-after", "10"),))
     trace.add(0, to=(), options="replicate=1 retry=900")
