@@ -258,9 +258,8 @@ class Queued(JobMessage):
 
     def detail(self, _names: Names) -> str:
         """The reason."""
-        if self.told:
-            return "by-client"
-        return "nack" if self.nack else "redelivery" if self.redelivery else ""
+        reason = "nack" if self.nack else "redelivery" if self.redelivery else ""
+        return "by-client" if self.told else reason
 
 
 @attrs.define
