@@ -101,7 +101,8 @@ def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:
 
 def _workers(case: Case, queue: str) -> list[Consumer]:
     """Return the consumers of the queue that stay at nodes of the core until the end. Consumers of
-    a node that has ever left have moved to another one, which may be outside the core."""
+    a node that has ever left have moved to another one, which may be outside the core. If there was
+    none, they get no jobs while their node is leaving: it was down when it was told to stay."""
     world = case.world
     is_anywhere_core = all(world.in_core(node) for node in world.nodes)
     return [
@@ -111,7 +112,13 @@ def _workers(case: Case, queue: str) -> list[Consumer]:
         and not consumer.stop
         and world.in_core(f"n{consumer.node}")
         and (is_anywhere_core or f"n{consumer.node}" not in world.have_left)
+        and not _is_leaving(case, f"n{consumer.node}")
     ]
+
+
+def _is_leaving(case: Case, node: str) -> bool:
+    """Is it leaving, by its own report?"""
+    return "leaving" in case.node_tables.get(node, {}).get(node, ())
 
 
 # At the end.

@@ -51,7 +51,8 @@ class World:
     outages: dict[str, list[Interval]] = attrs.Factory(dict)
     """By node: when it was down."""
     crashes: dict[str, Row] = attrs.Factory(dict)
-    """By node: its last crash, except crashes while it was loading its journal."""
+    """By node: its last crash, except crashes while it was loading its journal. If the power then
+    failed, what the killed process had not synced is lost: the crash counts as one of power."""
     mutes: dict[str, list[Interval]] = attrs.Factory(dict)
     """By node: when its disk was faulty, so that it sent no messages about jobs."""
     loading: dict[str, None] = attrs.Factory(dict)
@@ -296,6 +297,8 @@ class World:
         self.nodes[row.node] = None
         if row.node not in self.loading:
             self.crashes[row.node] = row
+        elif row.cause == "power" and self.crashes[row.node].cause == "kill":
+            self.crashes[row.node] = attrs.evolve(self.crashes[row.node], cause="power")
         self.resume(row.node, row.time)
         if row.node not in self.down:
             interval = self.down[row.node] = Interval(row.time)

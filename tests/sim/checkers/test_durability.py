@@ -90,6 +90,23 @@ def test_a_start_syncs_what_was_written_before_a_kill(added: float, *, found: bo
     assert bool(problems(trace)) == found
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [("kill", "power", False), ("kill", "kill", True), ("stop", "power", True)],
+)
+def test_power_that_fails_while_a_journal_is_loaded_takes_what_was_not_synced(
+    first: str, second: str, *, found: bool
+) -> None:
+    """everything, seed 3906."""
+    trace = held("no")
+    fallen(trace, 1, "n1", first)
+    trace.row(2, "start", "n1", cause="loaded")
+    fallen(trace, 2.1, "n1", second)
+    back(trace, 3, "n1", has_job=False)
+
+    assert bool(problems(trace)) == found
+
+
 def test_a_slow_process_syncs_all_the_same() -> None:
     trace = held()
     trace.row(1, "slow", "n1", detail="5")

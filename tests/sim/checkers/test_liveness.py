@@ -61,6 +61,19 @@ def test_a_consumer_whose_node_has_left_may_be_outside_of_the_core(
     assert broken(trace.verdict(end=200)) == due
 
 
+@pytest.mark.parametrize(
+    ("report", "due"), [("n1:leaving n2 n3", []), ("n1 n2:leaving n3", ["L1"])]
+)
+def test_a_node_that_is_leaving_fetches_no_jobs_for_its_clients(
+    report: str, due: list[str]
+) -> None:
+    """everything, seed 4055: the only node was down when it was told to stay."""
+    trace = waiting()
+    trace.row(21, "nodes", "n1", detail=report)
+
+    assert [each for each in broken(trace.verdict(end=200)) if each == "L1"] == due
+
+
 @pytest.mark.parametrize(("limit", "core", "due"), [
     ("q CONCURRENCY 2", "n1,n2", []),
     ("q CONCURRENCY 2", "n1,n2,n3", ["L1"]),
