@@ -385,6 +385,20 @@ def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
     return job
 
 
+def fetch_within(node: NodeState, queue: Queue, job: Job, cause: Cause) -> bool:
+    """Remove a job that need not be the first from its queue, for another node. Its group has no
+    turn. Returns False if the job has expired."""
+    if job.expires <= node.mono:
+        dequeue(node, job, Cause.DROPPED)
+        unregister(node, job, Cause.EXPIRED)
+        return False
+    dequeue(node, job, cause)
+    job.flags |= DELIVERED
+    queue.accessed = node.mono
+    queue.jobs_out += 1
+    return True
+
+
 def end(node: NodeState, job: Job, cause: Cause) -> None:
     """Acknowledge the job, so it is not delivered again; `acks` collects it (original 6.5). The
     caller must already have ended its counts."""

@@ -4,7 +4,7 @@
 Owns `Queue.import_started`, `import_count`, `import_previous_started`, `import_previous_count`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from disque_trio.statemachine import (
@@ -51,7 +51,7 @@ Judge = Callable[[NodeState, Job], bool]
 
 MAX_TRANSFER_BYTES: Final = 16 << 20
 """A transfer adds no further job once its bodies have this size, in bytes."""
-MOST_ASIDE: Final = 1000
+MOST_SKIPPED: Final = 1000
 """How many jobs with extensions are skipped for a node that cannot keep them."""
 RATE_BUCKET: Final[Millis] = 1000
 RATE_WINDOW: Final[Millis] = 5000
@@ -90,39 +90,38 @@ def give(
     and fewer if bodies are large. Skips jobs that the receiver cannot keep. Returns the number of
     jobs sent."""
     copies: list[JobCopy] = []
-    aside: list[Job] = []
+    kept: Iterator[Job] | None = None
+    if receiver.capabilities & KEEPS_ALL != KEEPS_ALL:
+        kept = iter(_kept(queue, receiver, count))
     size = 0
     while len(copies) < count and size < MAX_TRANSFER_BYTES:
-        if receiver.capabilities & KEEPS_ALL != KEEPS_ALL and not _pass_over(
-            queue, receiver, aside
-        ):
+        job = queue.oldest() if kept is None else next(kept, None)
+        if job is None or (may_go is not None and not may_go(node, job)):
             break
-        if may_go is not None and ((oldest := queue.oldest()) is None or not may_go(node, oldest)):
-            break
-        job = lifecycle.fetch(node, queue, Cause.GIVEN)
-        if job is None:
+        if kept is not None:
+            if not lifecycle.fetch_within(node, queue, job, Cause.GIVEN):
+                continue
+        elif (job := lifecycle.fetch(node, queue, Cause.GIVEN)) is None:
             break
         size += len(job.body or b"")
         copies.append(_give(node, job, receiver))
-    for job in aside:
-        queue.add(job)
     if copies:
         counts.gave(node, queue, len(copies))
         send.to_node(node, receiver, YourJobs(tuple(copies), more=bool(queue.length)))
     return len(copies)
 
 
-def _pass_over(queue: Queue, receiver: Peer, aside: list[Job]) -> bool:
-    """Move jobs from the front of the queue to `aside`, up to one that the receiver can keep.
-    Returns False if there is none among the first `MOST_ASIDE`."""
-    while (first := queue.oldest()) is not None:
-        if reads(receiver, first):
-            return True
-        if len(aside) >= MOST_ASIDE:
+def _kept(queue: Queue, receiver: Peer, most: int) -> list[Job]:
+    """Up to `most` of the first jobs that the receiver can keep. Skips at most `MOST_SKIPPED`
+    others. These stay in the queue, so that groups keep their turns."""
+    kept: list[Job] = []
+    skipped = 0
+    for job in queue.peek(MOST_SKIPPED + most):
+        if reads(receiver, job):
+            kept.append(job)
+        elif (skipped := skipped + 1) > MOST_SKIPPED:
             break
-        queue.pop()
-        aside.append(first)
-    return False
+    return kept[:most]
 
 
 def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:

@@ -29,6 +29,7 @@ from disque_trio.statemachine.messages import (
 from disque_trio.statemachine.records import LoadJob
 from tests.rig import CALM, JOB, ME, N2, N3, Rig, copy_of
 from tests.statemachine.repairing import SOON, asked, forget
+from tests.statemachine.test_priorities import bodies
 
 FROM_LATER = Extensions(priority=3, unknown=((9000, b"of a later version"),))
 
@@ -184,6 +185,27 @@ def test_a_node_that_does_not_read_them_is_given_the_plain_jobs() -> None:
     assert [job.body for job in rig.queue().peek(9)] == [b"one", b"three"]
 
 
+@pytest.mark.parametrize("has_plain", [True, False])
+def test_groups_keep_their_turns_when_such_a_node_requests_jobs(*, has_plain: bool) -> None:
+    """everything, seed 3625."""
+    rig = Rig(peers=2, config=CALM, ours=True)
+    without_extensions(rig, N2)
+    for group in ("a", "b", "a"):
+        rig.add("REPLICATE", 1, "GROUP", group, body=group)
+    rig.add("REPLICATE", 1, body="first")
+    if has_plain:
+        rig.add("REPLICATE", 1, body="second")
+    assert bodies(rig, "GETJOB", "FROM", "q") == ["first"]
+    rig.sent()
+
+    rig.message(N2, NeedJobs(b"q", 10, waits=False))
+
+    assert given(rig) == ([["second"]] if has_plain else [])
+    rig.add("REPLICATE", 1, body="third")
+    assert bodies(rig, "QPEEK", "q", 9) == ["a", "b", "third", "a"]
+    assert rig.queue().length == 4
+
+
 def test_a_node_that_can_read_none_is_told_that_there_are_none() -> None:
     rig = Rig(peers=2, config=CALM, ours=True)
     without_extensions(rig, N2)
@@ -197,7 +219,7 @@ def test_a_node_that_can_read_none_is_told_that_there_are_none() -> None:
 
 @pytest.mark.pure
 def test_plain_jobs_far_behind_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("disque_trio.statemachine.transfer.MOST_ASIDE", 2)
+    monkeypatch.setattr("disque_trio.statemachine.transfer.MOST_SKIPPED", 2)
     rig = Rig(peers=2, config=CALM, ours=True)
     without_extensions(rig, N2)
     jobs = [rig.add("REPLICATE", 1, "PRIORITY", 5) for _ in range(3)]

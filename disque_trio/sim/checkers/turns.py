@@ -44,9 +44,8 @@ def on_taken(case: Case, row: Row, job: Job) -> None:
     if turns is None:
         return
     group = group_of(job)
-    if row.kind == "give" and group == NO_GROUP and _may_pass_over(case, row):
-        turns.served.clear()
-        turns.perhaps_served.clear()
+    if row.kind == "give" and group == NO_GROUP and _may_skip_groups(case, row):
+        turns.perhaps_served[group] = turns.begin()
         return
     last = turns.served.get(group, 0)
     table = case.table(row.node)
@@ -62,9 +61,9 @@ def on_taken(case: Case, row: Row, job: Job) -> None:
     turns.served[group] = turns.perhaps_served[group] = turns.begin()
 
 
-def _may_pass_over(case: Case, row: Row) -> bool:
+def _may_skip_groups(case: Case, row: Row) -> bool:
     """May the receiver have a new link, on which it has not announced yet that it supports groups?
-    Until then the sender passes over jobs with groups, so the next group is unknown."""
+    Until then the sender skips jobs with groups, which takes no turn."""
     ponged = case.ponged.get((row.node, row.peer), NEVER)
     return (
         case.world.is_separated(row.node, row.peer, ponged, row.time)

@@ -87,6 +87,18 @@ def test_a_node_on_a_new_link_is_given_what_it_surely_reads(*, is_new: bool) -> 
     assert ("S37" in broken(trace.verdict())) != is_new
 
 
+def test_jobs_for_a_node_on_a_new_link_take_no_turns() -> None:
+    """everything, seed 3625: the groups lost their places."""
+    trace = one_of_each()
+    trace.cut(2, ["n1"], ["n2"], until=4)
+    trace.add(3, OTHER, to=(), record=RECORD.format(4, ""))
+    trace.row(4.1, "unqueue", "n1", job=NEXT, cause="given")
+    trace.row(4.1, "give", "n1", job=NEXT, peer="n2", cause="given")
+    trace.serve(4.2, job=OTHER)
+
+    assert "S37" in broken(trace.verdict())
+
+
 @pytest.mark.parametrize("is_served", [False, True])
 def test_the_timer_of_a_job_that_waits_takes_no_turn(*, is_served: bool) -> None:
     """everything, seed 81: its queue may or may not have come to it."""
