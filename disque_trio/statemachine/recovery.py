@@ -38,6 +38,7 @@ from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
     DEAD,
+    DELAYED,
     DELIVERED,
     LEASED,
     POSTPONED,
@@ -142,7 +143,7 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
         lifecycle.enqueue(node, job, Cause.LOADED)
         if not node.was_stopped:  # otherwise the last record still applies
             journaling.moved(node, job)
-    if job.state == ACTIVE and key_index.is_held_back(job):
+    if job.state == ACTIVE and key_index.is_held_back(job) and not _is_delayed_elsewhere(node, job):
         key_index.await_end(node, job)
 
 
@@ -150,9 +151,14 @@ def _await(node: NodeState, job: Job) -> None:
     """Count the job as waiting for its delay or RETRY."""
     if _awaits_delay(job):
         reasons.await_delay(node, job)
-    elif job.retry and job.requeue_at - node.mono <= job.retry + DESYNC:
-        # Otherwise it is a copy of a job that is still delayed.
+    elif job.retry and not _is_delayed_elsewhere(node, job):
         reasons.await_retry(node, job)
+
+
+def _is_delayed_elsewhere(node: NodeState, job: Job) -> bool:
+    """Is it a copy of a job that is still delayed, and that another node is to enqueue first? Then
+    it becomes due here a period after the end of its delay, and must not be enqueued before."""
+    return not job.flags & DELAYED and job.requeue_at - node.mono > job.retry + DESYNC
 
 
 def _be_queued_again(node: NodeState, job: Job, *, asks: bool) -> None:

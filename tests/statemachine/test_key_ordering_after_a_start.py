@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from disque_trio.statemachine import key_index, key_ordering
-from disque_trio.statemachine.base import ACTIVE, QUEUED, Status
+from disque_trio.statemachine.base import ACTIVE, BCAST_QUEUED, QUEUED, Status
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.key_facts import DONE_KEPT, ENDED, HELD_BACK, WITH_WORKER
 from disque_trio.statemachine.key_search import NO_JOB
@@ -14,20 +14,22 @@ from tests.rig import N2, Rig
 from tests.statemachine.keying import answers, ask, claims, held, keyed_rig, say_all
 
 
-def restarted() -> tuple[Rig, bytes]:
+def restarted(*options: str | int, flags: int = 0) -> tuple[Rig, bytes]:
     """A node of ours that is loading a job that follows another one, and the id of that job."""
     rig = keyed_rig(config=Config(appendonly=True))
     ask(rig)
     say_all(rig)
     rig.request("GETJOB", "FROM", "q")
-    client = ask(rig, "IFEXISTS", "again")
+    client = ask(rig, "IFEXISTS", "again", *options)
     say_all(rig)
     reply = rig.reply(client)
     assert isinstance(reply, Status)
     records = [record for box in rig.outboxes for record in box.records]
     copies = [each for each in records if isinstance(each, LoadJob) and each.copy.id == reply.text]
     new = keyed_rig(config=Config(appendonly=True))
-    new.machine.load(copies[-1:], new.now)
+    copy = copies[-1].copy
+    copy = attrs.evolve(copy, flags=copy.flags | flags)
+    new.machine.load([LoadJob(copy)], new.now)
     return new, reply.text
 
 
@@ -71,6 +73,25 @@ def test_what_another_holder_has_let_go_before_comes_after_its_period(
     assert not key_index.is_held_back(job)
     assert job.state == state
     rig.advance(job.retry + 1000)
+    assert job.state == QUEUED
+
+
+@pytest.mark.parametrize("is_let_go", [False, True])
+@pytest.mark.parametrize(("flags", "due"), [(0, 20_000), (BCAST_QUEUED, 80_000)])
+def test_a_delay_goes_on_here_whether_or_not_another_node_queues_the_job_first(
+    flags: int, due: int, *, is_let_go: bool
+) -> None:
+    """everything, seed 3758: a copy was queued a period after the start."""
+    rig, follower = restarted("DELAY", 20, "RETRY", 60, flags=flags)
+    assert rig.machine.loaded(rig.now)
+    rig.advance(0)
+    say_all(rig, *[held(follower)] * is_let_go)
+
+    job = rig.node.jobs[follower]
+    rig.advance(due - 500)
+    assert job.state == ACTIVE
+    rig.advance(1000)
+    say_all(rig)
     assert job.state == QUEUED
 
 

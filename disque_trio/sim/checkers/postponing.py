@@ -57,7 +57,7 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
         copy.postponed_at = row.time
     if row.cause == "nack":
         copy.counted = (copy.counted[0] + 1, copy.counted[1])
-    timers.after_postpone(case, copy, wait + (0 if is_here else LATEST))
+    timers.after_postpone(case, job, copy, wait + (0 if is_here else LATEST))
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:

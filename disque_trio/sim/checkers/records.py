@@ -396,6 +396,8 @@ class Job:
     last_news: dict[str, Micros] = attrs.Factory(dict)
     """By node: when it last received a message that another node has queued, delivered or postponed
     the job."""
+    restarted: dict[str, Micros] = attrs.Factory(dict)
+    """By node: when it last received QUEUED or WORKING after POSTPONED in one batch."""
     sent_to: dict[str, None] = attrs.Factory(dict)
     """The nodes to which a copy of the new job was sent."""
     confirmed_in: dict[str, None] = attrs.Factory(dict)

@@ -55,8 +55,9 @@ def _judge_memory(case: Case, row: Row) -> None:
         for job_id in case.table(row.node)
         if (options := case.jobs[job_id].options) is not None
     )
-    if held > case.obligations.memory:
-        detail = f"has {counted(held, 'byte')} of bodies, maxmemory is {case.obligations.memory}"
+    limit = case.world.memory_limit(row.node, row.time)
+    if held > limit:
+        detail = f"has {counted(held, 'byte')} of bodies, maxmemory is {limit}"
         case.violate("S34", detail, row.job, row.node)
 
 

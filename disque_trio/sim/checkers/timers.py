@@ -14,6 +14,7 @@ Both need a trace with the options of records (`hold`).
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.messages import POSTPONED
 from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Copy, Job
 from disque_trio.sim.checkers.succession import follows
@@ -78,10 +79,13 @@ def _arm_after_add(case: Case, job: Job, copy: Copy, delay: Micros) -> None:
         _arm(case, copy, max(delay - (case.now - copy.since), 0))
 
 
-def _was_announced(job: Job, node: str, since: Micros) -> bool:
-    """Has the node learned since `since` that another one has queued or delivered the job?"""
+def _was_announced(
+    job: Job, node: str, since: Micros, sorts: tuple[str, ...] = ANNOUNCEMENTS
+) -> bool:
+    """Has the node learned since `since` that another one has queued or delivered the job? Or has
+    it received one of these other `sorts` of messages?"""
     return any(
-        receiver == node and sort in ANNOUNCEMENTS and announcement.got_at >= since
+        receiver == node and sort in sorts and announcement.got_at >= since
         for (_, receiver, sort), announcement in job.announcements.items()
     )
 
@@ -119,6 +123,8 @@ def _go_on(case: Case, job: Job, copy: Copy) -> None:
 def on_announcement(case: Case, row: Row) -> None:
     """Another node announces that it has the job queued, or that a worker has it."""
     job = case.jobs.get(row.job)
+    if job is not None and _was_announced(job, row.node, row.time, (POSTPONED,)):
+        job.restarted[row.node] = row.time
     copy = None if job is None else job.copies.get(row.node)
     if job is None or copy is None or copy.queueing is not None or copy.is_acked or copy.state[1]:
         return
@@ -144,12 +150,15 @@ def after_untie(case: Case, job: Job, node: str) -> None:
         _arm(case, copy, case.obligations.grace)
 
 
-def after_postpone(case: Case, copy: Copy, wait: Micros) -> None:
-    """A NACK delays the job by at most `wait`."""
+def after_postpone(case: Case, job: Job, copy: Copy, wait: Micros) -> None:
+    """A NACK delays the job by at most `wait`. An announcement that follows in the same batch
+    restarts the period, and has a row before this one (everything, seed 3741)."""
     if copy.is_acked or copy.queueing is not None:
         return
     _arm(case, copy, wait)
     copy.waits_until = copy.due_by
+    if job.restarted.get(copy.node) == case.now:
+        _arm_for_retry(case, job, copy)
 
 
 def before_end(case: Case, row: Row, job: Job) -> None:

@@ -66,6 +66,9 @@ class World:
     """By node: when it was stopped or slow, or the links from it were slow."""
     squeezes: dict[str, list[Interval]] = attrs.Factory(dict)
     """By node: when it had little memory."""
+    memory_limits: dict[str, list[tuple[Micros, int]]] = attrs.Factory(dict)
+    """By node: the values to which faults have set `maxmemory` since its process started, and
+    when."""
     queue_pauses: QueuePauses = attrs.Factory(QueuePauses)
     lags: dict[Pair, list[Interval]] = attrs.Factory(dict)
     """By link and direction: when it was slow, until its last slow messages have arrived."""
@@ -187,6 +190,17 @@ class World:
         have the peer's former name?"""
         return (node, peer) in self.unknown_nodes or self.is_name_new(peer, node, since)
 
+    def memory_limit(self, node: str, now: Micros) -> int:
+        """Return the greatest value that `maxmemory` may have at the node. One that was stopped at
+        the last order, and until just now, may not have executed it."""
+        orders = self.memory_limits.get(node)
+        if not orders:
+            return self.obligations.memory
+        time, limit = orders[-1]
+        if self.is_stopped(node, time, time) and self.is_stopped(node, now - SECOND, now):
+            limit = max(each for _, each in orders)
+        return max(limit, self.obligations.memory)
+
     def started_at(self, node: str) -> Micros:
         """Return when the node's process started."""
         intervals = self.outages.get(node)
@@ -307,6 +321,7 @@ class World:
     def on_start(self, row: Row) -> None:
         """A process starts. As after an outage, the links of a new node are not up at once."""
         self.nodes[row.node] = None
+        self.memory_limits.pop(row.node, None)
         if row.cause == "fresh":
             self.leaving.pop(row.node, None)
         if row.cause == "loaded":
@@ -339,7 +354,9 @@ class World:
             self.pauses.setdefault(row.node, []).append(interval)
 
     def on_memory(self, row: Row) -> None:
-        """The memory of a node is reduced or restored."""
+        """The memory of a node is reduced, or made ample."""
+        limits = self.memory_limits.setdefault(row.node, [])
+        limits.append((row.time, int(row.detail) or FOREVER))
         squeezes = self.squeezes.setdefault(row.node, [])
         if squeezes and squeezes[-1].end is None:
             squeezes[-1].end = row.time

@@ -180,3 +180,35 @@ def test_a_node_accepts_no_more_than_it_has_room_for(size: int, *, is_right: boo
     trace.add(3, THIRD, body="d")
 
     assert ("S34" not in broken(trace.verdict())) == is_right
+
+
+@pytest.mark.parametrize(
+    ("limits", "restart", "pause", "is_right"),
+    [
+        ((0,), None, None, True),
+        ((5000,), None, None, True),
+        ((3500,), None, None, False),
+        ((0, 3500), None, None, False),
+        ((0, 3500), None, 0.55, True),
+        ((0, 3500), None, 0.65, False),
+        ((0,), 0.8, None, False),
+        ((0,), 0.3, None, True),
+    ],
+)
+def test_a_fault_may_have_left_it_more_room_than_the_plan(
+    limits: tuple[int, ...], restart: float | None, pause: float | None, *, is_right: bool
+) -> None:
+    """everything, seed 3857."""
+    trace = Trace(config=[("maxmemory", "3000b")])
+    for at, limit in enumerate(limits, 5):
+        trace.row(at / 10, "memory", "n1", detail=str(limit))
+    if restart is not None:
+        trace.crash(restart, "n1", back=restart + 0.1)
+    if pause is not None:
+        trace.row(pause, "pause", "n1")
+        trace.row(2.5, "resume", "n1")
+    trace.add(1, body="b" * 2000, to=())
+    trace.add(2, OTHER, body="c" * 2000, to=())
+    trace.add(3, THIRD, body="d", to=())
+
+    assert ("S34" not in broken(trace.verdict())) == is_right

@@ -80,6 +80,23 @@ def test_a_worker_without_a_reply_may_have_got_more_time_all_the_same() -> None:
     assert late(trace, end=15.2) == []
 
 
+@pytest.mark.parametrize("is_queued_last", [True, False])
+def test_a_job_queued_after_a_short_wait_keeps_a_period_where_one_batch_says_both(
+    *, is_queued_last: bool
+) -> None:
+    """everything, seed 3741."""
+    trace = served()
+    trace.row(2, "postpone", "n1", job=JOB, cause="nack", detail="wait=6")
+    trace.requeue(2.006, "n1", cause="backed-off")
+    both = [(2, "postponed"), (2.006, "queued")]
+    for sent, message in both if is_queued_last else reversed(both):
+        trace.send(sent, message, "n1", "n2", lag=2.01 - sent)
+    trace.row(2.01, "postpone", "n2", job=JOB, cause="postponed", detail="wait=6")
+
+    assert bool(late_at(trace, "n2", end=11.9)) != is_queued_last
+    assert late_at(trace, "n2", end=13)
+
+
 @pytest.mark.parametrize("is_dead", [True, False])
 def test_a_worker_that_got_more_time_just_before_the_job_died_is_too_late(*, is_dead: bool) -> None:
     """swarm-extended, seed 303418."""
