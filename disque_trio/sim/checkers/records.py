@@ -173,6 +173,7 @@ class Copy:
     due_by: Micros = FOREVER
     """When it must be queued, or postponed again (L8)."""
     armed_at: Micros = NEVER
+    """When its period began."""
     postponed_at: Micros = NEVER
     """When its node last learned that a NACK delays it. `waits_until` is the latest end of the
     delay."""

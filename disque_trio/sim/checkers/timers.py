@@ -95,7 +95,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     if copy is not None:
         _judge(case, job, copy)
-        copy.due_by, copy.waits_until = FOREVER, NEVER
+        copy.armed_at, copy.due_by, copy.waits_until = case.now, FOREVER, NEVER
     if row.cause == "retry":
         _judge_all(case, job)
 
@@ -105,19 +105,19 @@ def after_unqueue(case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     job.unqueued_at = row.time
     if copy is not None and row.cause not in {"acked", "dropped"}:
+        begun = copy.armed_at
         _arm_for_retry(case, job, copy)
         if row.cause == "served" and not case.obligations.has_lease:
-            _go_on(case, job, copy)
+            _go_on(case, job, copy, begun)
 
 
-def _go_on(case: Case, job: Job, copy: Copy) -> None:
+def _go_on(case: Case, job: Job, copy: Copy, begun: Micros) -> None:
     """Without leases, a delivery does not restart the period that began in the queue."""
-    stay = copy.last_queueing
     period = case.retry_of(job) + DESYNC
-    if stay is None or not period or case.now - stay.time >= period - 2 * DESYNC:
+    if copy.last_queueing is None or not period or case.now - begun >= period - 2 * DESYNC:
         return
-    copy.armed_at = stay.time
-    copy.due_by = stay.time + _latest(case, period)
+    copy.armed_at = begun
+    copy.due_by = begun + _latest(case, period)
 
 
 def on_announcement(case: Case, row: Row) -> None:
@@ -126,7 +126,10 @@ def on_announcement(case: Case, row: Row) -> None:
     if job is not None and _was_announced(job, row.node, row.time, (POSTPONED,)):
         job.restarted[row.node] = row.time
     copy = None if job is None else job.copies.get(row.node)
-    if job is None or copy is None or copy.queueing is not None or copy.is_acked or copy.state[1]:
+    if job is None or copy is None or copy.is_acked or copy.state[1]:
+        return
+    if copy.queueing is not None:
+        copy.armed_at = case.now  # its period restarts although it stays in the queue
         return
     if copy.cause == "add" and (job.add is None or not job.add.outcome):
         # It waits for its copies: its timer does not run yet.

@@ -70,6 +70,30 @@ def test_an_announcement_of_another_holder_restarts_the_period() -> None:
     assert late(trace, end=20) == []
 
 
+@pytest.mark.parametrize(
+    ("announced", "requeued", "is_late"),
+    [(None, 13.2, False), (None, 14.2, True), (5, 15.2, False), (5, 16.2, True)],
+)
+def test_without_leases_a_period_begins_in_the_queue_after_a_start_or_an_announcement(
+    announced: float | None, requeued: float, *, is_late: bool
+) -> None:
+    """everything, seeds 3961 and 4169."""
+    config = [("delivery-lease", "no"), ("appendonly", "yes"), ("appendfsync", "always")]
+    trace = Trace(config=config)
+    trace.add(0, options=OPTIONS, record=RECORD)
+    trace.row(1, "crash", "n1", cause="kill")
+    trace.row(2, "start", "n1", cause="loaded")
+    trace.row(2, "hold", "n1", job=JOB, queue="q", cause="loaded", detail=RECORD)
+    trace.row(2, "loaded", "n1", cause="kept")
+    trace.requeue(3, "n1", "delay-over")
+    if announced is not None:
+        trace.send(announced, "queued", "n2", "n1", lag=0)
+    trace.serve(6)
+    trace.requeue(requeued, "n1")
+
+    assert bool(late_at(trace, "n1", requeued)) == is_late
+
+
 def test_a_worker_without_a_reply_may_have_got_more_time_all_the_same() -> None:
     trace = served()
     trace.row(5, "working.invoke", "n1", job=JOB, client="c1", ref=60)
