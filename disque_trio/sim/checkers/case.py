@@ -63,6 +63,7 @@ class Missed:
     knower: str
     holder: str
     since: Micros
+    allowed: Micros
 
 
 @attrs.define(eq=False)

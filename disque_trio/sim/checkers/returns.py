@@ -10,10 +10,12 @@ stayed up.
 from disque_trio.sim.checkers.case import Case, Missed
 from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.messages import ACK, STATE
-from disque_trio.sim.checkers.obligations import SECOND
+from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import ALIVE, Copy, Job
 from disque_trio.sim.model.network import STALL
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.knobs import DEFAULTS
+from disque_trio.statemachine.resend import RUN_EVERY
 from disque_trio.tracing.rows import Row
 
 
@@ -27,6 +29,7 @@ def on_pong(case: Case, row: Row) -> None:
         # The PONG answers a PING from before the sender's end of the connection was closed.
         return
     case.answered[pair] = None
+    allowed = bound(case) + _time_of_passes(case, row.node)
     for job in case.jobs.values():
         mine, theirs = job.copies.get(row.node), job.copies.get(row.peer)
         if mine is None or theirs is None or theirs.is_acked or not _knows_more(mine, theirs):
@@ -37,7 +40,19 @@ def on_pong(case: Case, row: Row) -> None:
         if not is_listed or _was_swallowed(case, job, *pair):
             continue
         if not _has_another_announced(case, job, mine, row):
-            case.missed.append(Missed(job.id, row.node, row.peer, row.time))
+            case.missed.append(Missed(job.id, row.node, row.peer, row.time, allowed))
+
+
+def _time_of_passes(case: Case, node: str) -> Micros:
+    """Return how long the node looks through its ended and dead jobs for two nodes, one after the
+    other: a pass that has begun does not serve a node that returns meanwhile."""
+    listed = [
+        copy
+        for id, copy in case.table(node).items()
+        if copy.is_acked or copy.state[1] or not case.job(id).is_at_least_once
+    ]
+    looks = dict(case.plan.knobs).get("resend_looks", DEFAULTS.resend_looks)
+    return 2 * (len(listed) // looks) * case.obligations.longest(RUN_EVERY * MILLI)
 
 
 def _has_another_announced(case: Case, job: Job, mine: Copy, row: Row) -> bool:
@@ -109,15 +124,14 @@ def bound(case: Case) -> Micros:
 
 def _judge(case: Case) -> None:
     """Judge the acknowledgements that are due."""
-    allowed = bound(case)
-    while case.missed and case.missed[0].since + allowed < case.now:
-        _judge_one(case, case.missed.popleft(), allowed)
+    while case.missed and case.missed[0].since + case.missed[0].allowed < case.now:
+        _judge_one(case, case.missed.popleft())
 
 
-def _judge_one(case: Case, missed: Missed, allowed: Micros) -> None:
+def _judge_one(case: Case, missed: Missed) -> None:
     job = case.jobs.get(missed.job)
     copy = None if job is None else job.copies.get(missed.holder)
-    in_time = missed.since + allowed
+    in_time = missed.since + missed.allowed
     has_received = copy is None or (
         (copy.is_acked and copy.acked_at <= in_time)
         or (copy.state != ALIVE and copy.left_since <= in_time)

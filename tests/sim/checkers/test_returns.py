@@ -1,5 +1,6 @@
 """L10: word of an ack reaches a holder that returns at once."""
 
+import attrs
 import pytest
 
 from tests.sim.checkers.trace import JOB, Trace, broken
@@ -125,6 +126,22 @@ def test_it_may_not_know_a_holder_that_the_former_identity_of_a_node_named(
 def test_it_may_not_wait_for_the_next_attempt() -> None:
     assert broken(returning(told_at=23).verdict(end=25)) == ["L10"]
     assert broken(returning(told_at=None).verdict(end=25)) == ["L10"]
+
+
+@pytest.mark.parametrize(("looks", "is_late"), [(1, False), (1000, True)])
+def test_a_node_looks_through_its_ended_jobs_in_slices(looks: int, *, is_late: bool) -> None:
+    """everything, seed 3760: for one node after the other."""
+    trace = waiting(consumers=())
+    trace.plan = attrs.evolve(trace.plan, knobs=(("resend_looks", looks),))
+    trace.row(10, "acked", "n1", job=JOB, cause="ackjob")
+    for number in range(30):
+        trace.row(10, "hold", "n1", job=f"{JOB[:11]}{number:024}{JOB[-5:]}", cause="dummy")
+    trace.send(21, "pong", "n2", "n1", job="")
+    trace.send(22.5, "setack", "n1", "n2", detail="holders=3")
+    trace.row(22.502, "acked", "n2", job=JOB, cause="setack")
+    trace.send(24, "ping", "n3", "n1", job="")
+
+    assert ("L10" in broken(trace.verdict(end=25))) == is_late
 
 
 @pytest.mark.parametrize(("ends", "is_due"), [(21.5, True), (None, False)])
