@@ -267,9 +267,10 @@ class Journal:
 
     async def _run(self) -> None:
         while True:
-            self.end.pressed = Event(self.tasks)
             with self.tasks.move_on_after(CRON_S):
                 await self.end.pressed.wait()
+            # From now on, a request is for the next turn: this one may have begun its sync.
+            self.end.pressed = Event(self.tasks)
             await self._cron()
             self.weigh()
 

@@ -13,6 +13,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.knobs import Knobs
 from disque_trio.statemachine.records import LoadJob
 from disque_trio.storage.append import STALL_S
+from disque_trio.storage.journal import CRON_S
 from disque_trio.storage.journal_file import JournalDisk
 from disque_trio.storage.tasks import Tasks
 from disque_trio.wire.journal import Reader
@@ -268,6 +269,25 @@ async def test_what_is_held_for_a_slow_sync_fills_no_memory(
 
     await until(lambda: client.read.count(b"\r\n") == 1000, seconds=100)
     assert await other.ask("PING") == b"+PONG\r\n"
+
+
+async def test_a_sync_that_is_needed_again_meanwhile_follows_at_once(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """everything, seed 4139."""
+    world = await started(nursery, EVERYSEC)
+    world.node.state.knobs = Knobs(unsynced_bytes=10_000)
+    client, end = world.client(), world.journal.end
+    await add(client)
+    world.disk.latency = 3
+    await until(end.syncing.locked)
+    world.disk.latency = 0.01
+    client.send(ADD * 1000)
+    await until(lambda: end.must_sync)
+    assert end.syncing.locked()
+
+    await until(lambda: not end.syncing.locked())
+    await until(lambda: not end.must_sync, seconds=CRON_S / 2)
 
 
 async def test_a_journal_may_be_turned_off_in_trouble(

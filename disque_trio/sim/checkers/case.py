@@ -29,6 +29,7 @@ from disque_trio.sim.checkers.waits import Failures, Held, Snoozes
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.statemachine.base import KEEPS_ALL
 from disque_trio.tracing.rows import Row
 
 LAG: Micros = 2 * SECOND
@@ -419,7 +420,8 @@ def case_of(plan: Plan, *, is_live: bool, no_processor: Micros) -> Case:
     queues = [queue for each in plan.consumers for queue in each.queues]
     queues += [add.queue for add in plan.adds]
     queues += [fault.queue for fault in plan.faults if fault.queue]
-    if obligations.has_original_file:  # workers of such nodes add dead jobs to these queues
+    if obligations.has_original_file or KEEPS_ALL & ~obligations.capabilities:
+        # Workers of such nodes add dead jobs to these queues.
         engines = [each for each in plan.consumers if each.kind == "engine"]
         queues += [f"dead.{queue}" for each in engines for queue in each.queues]
     case.queues = dict.fromkeys(queues)

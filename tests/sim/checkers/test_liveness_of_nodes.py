@@ -1,5 +1,6 @@
 """L5 to L7: nodes take jobs, find each other, and make lost copies again."""
 
+import attrs
 import pytest
 
 from tests.sim.checkers.trace import JOB, Trace, broken
@@ -277,6 +278,33 @@ def test_a_copy_outside_the_core_counts_where_repair_is_off(copies: int, due: li
     options = f"replicate={copies} retry=900 ttl=3600 sync=1"
     trace.add(0, to=("n2", "n3"), options=options)
     trace.heal(20, core="n1,n3,n4")
+
+    assert [each for each in broken(trace.verdict(end=400)) if each == "L7"] == due
+
+
+@pytest.mark.parametrize(
+    ("versions", "is_dead", "due"),
+    [
+        (("original",), True, []),
+        (("original",), False, ["L7"]),
+        (("original", "2"), True, ["L7"]),
+        (("0",), True, ["L7"]),
+    ],
+)
+def test_a_node_of_a_version_without_dead_jobs_takes_no_copy_of_one(
+    versions: tuple[str, ...], due: list[str], *, is_dead: bool
+) -> None:
+    """everything, seed 4092."""
+    trace = Trace(4, consumers=(), config=(("replica-repair-after", "10"),))
+    lives = (("2",), ("2",), ("2",), versions)
+    trace.plan = attrs.evolve(trace.plan, versions=lives)
+    trace.add(0, to=("n2", "n3"), options="replicate=4 retry=900 ttl=3600 sync=2")
+    if is_dead:
+        for node in ("n1", "n2", "n3"):
+            trace.row(2, "dead", node, job=JOB, cause="nack-dead", detail="redriven=0 left=604800")
+    if len(versions) > 1:
+        trace.crash(3, "n4", back=4)
+    trace.heal(20)
 
     assert [each for each in broken(trace.verdict(end=400)) if each == "L7"] == due
 

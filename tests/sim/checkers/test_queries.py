@@ -123,20 +123,25 @@ def test_a_reply_is_as_it_is_in_the_node(
 
 
 @pytest.mark.parametrize(
-    ("kind", "file", "journal", "is_told"),
+    ("kind", "file", "journal", "version", "is_told"),
     [
-        ("engine", "disque", "yes", False),
-        ("engine", "disque", "no", True),
-        ("engine", "framed", "yes", True),
-        ("loop", "disque", "yes", True),
+        ("engine", "disque", "yes", "4", False),
+        ("engine", "disque", "no", "4", True),
+        ("engine", "framed", "yes", "4", True),
+        ("loop", "disque", "yes", "4", True),
+        ("engine", "framed", "no", "original", False),
+        ("engine", "framed", "no", "0", True),
+        ("loop", "framed", "no", "original", True),
     ],
 )
 def test_workers_have_queues_of_dead_jobs_where_nodes_keep_none(
-    kind: Literal["engine", "loop"], file: str, journal: str, *, is_told: bool
+    kind: Literal["engine", "loop"], file: str, journal: str, version: str, *, is_told: bool
 ) -> None:
+    """everything, seed 4092."""
     trace = Trace(config=(("aof-format", file), ("appendonly", journal)))
     [worker] = trace.plan.consumers
-    trace.plan = attrs.evolve(trace.plan, consumers=(attrs.evolve(worker, kind=kind),))
+    workers = (attrs.evolve(worker, kind=kind),)
+    trace.plan = attrs.evolve(trace.plan, consumers=workers, versions=((version,), ("4",)))
     trace.add(0, record=RECORD.format(5))
     ask(trace, 2, "qscan", "0 q dead.q", "0 COUNT 9")
 
