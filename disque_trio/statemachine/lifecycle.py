@@ -374,29 +374,27 @@ def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
     job.state = ACTIVE
     counts.unqueue(node, job)
     trace.note(node, Kind.UNQUEUE, job, cause)
+    if job.retry and node.is_recording_queues:
+        journaling.moved(node, job)
+    _hand_out(node, queue, job)
+    return job
+
+
+def fetch_within(node: NodeState, queue: Queue, job: Job, cause: Cause) -> None:
+    """Remove a job that need not be the first from its queue, for another node. Its group has no
+    turn."""
+    dequeue(node, job, cause)
+    _hand_out(node, queue, job)
+
+
+def _hand_out(node: NodeState, queue: Queue, job: Job) -> None:
+    """A client or another node receives the job. An at-most-once job has ended here."""
     job.flags |= DELIVERED
     if not job.retry:
         journaling.delivered(node, job)
         node.memory.evictable[job.id] = job
-    elif node.is_recording_queues:
-        journaling.moved(node, job)
     queue.accessed = node.mono
     queue.jobs_out += 1
-    return job
-
-
-def fetch_within(node: NodeState, queue: Queue, job: Job, cause: Cause) -> bool:
-    """Remove a job that need not be the first from its queue, for another node. Its group has no
-    turn. Returns False if the job has expired."""
-    if job.expires <= node.mono:
-        dequeue(node, job, Cause.DROPPED)
-        unregister(node, job, Cause.EXPIRED)
-        return False
-    dequeue(node, job, cause)
-    job.flags |= DELIVERED
-    queue.accessed = node.mono
-    queue.jobs_out += 1
-    return True
 
 
 def end(node: NodeState, job: Job, cause: Cause) -> None:

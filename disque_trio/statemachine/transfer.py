@@ -92,15 +92,14 @@ def give(
     copies: list[JobCopy] = []
     kept: Iterator[Job] | None = None
     if receiver.capabilities & KEEPS_ALL != KEEPS_ALL:
-        kept = iter(_kept(queue, receiver, count))
+        kept = iter(_kept(node, queue, receiver, count))
     size = 0
     while len(copies) < count and size < MAX_TRANSFER_BYTES:
         job = queue.oldest() if kept is None else next(kept, None)
         if job is None or (may_go is not None and not may_go(node, job)):
             break
         if kept is not None:
-            if not lifecycle.fetch_within(node, queue, job, Cause.GIVEN):
-                continue
+            lifecycle.fetch_within(node, queue, job, Cause.GIVEN)
         elif (job := lifecycle.fetch(node, queue, Cause.GIVEN)) is None:
             break
         size += len(job.body or b"")
@@ -111,13 +110,13 @@ def give(
     return len(copies)
 
 
-def _kept(queue: Queue, receiver: Peer, most: int) -> list[Job]:
+def _kept(node: NodeState, queue: Queue, receiver: Peer, most: int) -> list[Job]:
     """Up to `most` of the first jobs that the receiver can keep. Skips at most `MOST_SKIPPED`
     others. These stay in the queue, so that groups keep their turns."""
     kept: list[Job] = []
     skipped = 0
     for job in queue.peek(MOST_SKIPPED + most):
-        if reads(receiver, job):
+        if reads(receiver, job) and job.expires > node.mono:
             kept.append(job)
         elif (skipped := skipped + 1) > MOST_SKIPPED:
             break

@@ -206,6 +206,22 @@ def test_groups_keep_their_turns_when_such_a_node_requests_jobs(*, has_plain: bo
     assert rig.queue().length == 4
 
 
+def test_such_a_node_gets_a_job_once_and_none_that_has_expired() -> None:
+    rig = Rig(peers=2, config=CALM, ours=True)
+    without_extensions(rig, N2)
+    rig.add("REPLICATE", 1, "GROUP", "a")
+    expired = rig.add("REPLICATE", 1, body="expired")
+    once = rig.add("REPLICATE", 1, "RETRY", 0, body="once")
+    expired.expires = rig.node.mono
+    rig.sent()
+
+    rig.message(N2, NeedJobs(b"q", 10, waits=False))
+
+    assert given(rig) == [["once"]]
+    assert not {expired.id, once.id} & rig.node.jobs.keys()
+    assert rig.queue().length == 1
+
+
 def test_a_node_that_can_read_none_is_told_that_there_are_none() -> None:
     rig = Rig(peers=2, config=CALM, ours=True)
     without_extensions(rig, N2)
