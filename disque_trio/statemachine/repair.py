@@ -327,8 +327,13 @@ def _choose(
     """
     silent = node.repair.silent
     nodes = node.cluster.nodes
-    targets = [id for id in node.repair.targets if id not in holding and id in nodes]
-    fit = [id for id in targets if reads(nodes[id], job)]
+    # The link to a target may have ended since.
+    targets = [
+        peer
+        for id in node.repair.targets
+        if id not in holding and (peer := nodes.get(id)) is not None and peer.is_connected
+    ]
+    fit = [peer.id for peer in targets if reads(peer, job)]
     fit.sort(
         key=lambda id: (silent.get(id, 0) > node.mono, id not in job.holders, rank(id, job.id))
     )

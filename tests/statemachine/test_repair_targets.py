@@ -1,6 +1,7 @@
 import pytest
 
 from disque_trio.statemachine import repair
+from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import GotJob, Queued, ReplJob, SetAck, WillQueue
@@ -86,6 +87,23 @@ def test_without_a_node_to_ask_it_waits_for_one() -> None:
     rig.advance(SOON)
 
     assert [to for to, _ in asked(rig)] == [N3]
+
+
+@pytest.mark.parametrize("lost", [(N3,), (N4,), (N3, N4)])
+def test_a_node_whose_link_has_just_ended_is_no_new_holder(lost: tuple[NodeId, ...]) -> None:
+    """everything, seed 3788: nothing was sent to it."""
+    rig = Rig(peers=3, config=CALM)
+    job = held(rig, (ME, N2))
+    forget(rig, N2)
+    until_a_pass_begins(rig)
+
+    for name in lost:
+        rig.lose_link(name)
+    rig.advance(2 * repair.RUN_EVERY)
+
+    left = tuple(name for name in (N3, N4) if name not in lost)
+    assert tuple(to for to, _ in asked(rig)) == left
+    assert job.holders == (ME, N2, *left)
 
 
 def test_a_job_that_is_acknowledged_while_its_copy_is_under_way_is_done() -> None:
