@@ -116,11 +116,15 @@ def _kept(node: NodeState, queue: Queue, receiver: Peer, most: int) -> list[Job]
     kept: list[Job] = []
     skipped = 0
     for job in queue.peek(MOST_SKIPPED + most):
-        if reads(receiver, job) and job.expires > node.mono:
-            kept.append(job)
-        elif (skipped := skipped + 1) > MOST_SKIPPED:
+        if len(kept) == most or skipped > MOST_SKIPPED:
             break
-    return kept[:most]
+        if job.expires <= node.mono:
+            lifecycle.unregister(node, job, Cause.EXPIRED)
+        elif reads(receiver, job):
+            kept.append(job)
+        else:
+            skipped += 1
+    return kept
 
 
 def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:

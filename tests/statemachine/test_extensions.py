@@ -210,9 +210,9 @@ def test_such_a_node_gets_a_job_once_and_none_that_has_expired() -> None:
     rig = Rig(peers=2, config=CALM, ours=True)
     without_extensions(rig, N2)
     rig.add("REPLICATE", 1, "GROUP", "a")
-    expired = rig.add("REPLICATE", 1, body="expired")
+    expired = rig.add("REPLICATE", 1, "TTL", 1, "RETRY", 5, body="expired")
     once = rig.add("REPLICATE", 1, "RETRY", 0, body="once")
-    expired.expires = rig.node.mono
+    rig.now.mono += 1000
     rig.sent()
 
     rig.message(N2, NeedJobs(b"q", 10, waits=False))

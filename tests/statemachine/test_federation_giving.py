@@ -164,14 +164,15 @@ def test_a_queue_without_jobs_or_paused_in_output_gives_nothing() -> None:
     assert b"other" not in rig.node.queues
 
 
-def test_expired_jobs_are_not_given() -> None:
-    rig = Rig(peers=1)
+@pytest.mark.parametrize("ours", [False, True])
+def test_expired_jobs_are_not_given(*, ours: bool) -> None:
+    rig = Rig(peers=1, ours=ours)
     rig.add("REPLICATE", 1, "TTL", 1, "RETRY", 5)
     rig.now.mono += 1000
 
     rig.message(N2, NeedJobs(b"q", 1))
 
-    assert rig.sent() == []
+    assert [message for _, message in rig.sent() if isinstance(message, YourJobs)] == []
     assert rig.node.jobs == {}
 
 
