@@ -286,8 +286,9 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
         yield problem(
             node.where,
             f"its append-only file was {status} by another process: new jobs are refused",
-            "it writes the file anew by itself; if that fails, its log says why. What was found in "
-            "the file's place is kept as .found. Find out who moves files in its directory",
+            "it writes the file anew by itself; if that fails, its log says why. If it was left "
+            "unsynced, the node could not sync it at its start: look at the disk. Otherwise, what "
+            "was found in the file's place is kept as .found: find out who moves files there",
             kind="journal",
         )
     elif info.get("aof_last_write_status", "ok") != "ok":
