@@ -230,10 +230,12 @@ def _is_over_by_wall(row: Row, job: Job, copy: Copy) -> bool:
     """Is the job's TTL over by the wall clock of the node, which may have been set forward? The
     creation stamps of a node never decrease, but its clock may."""
     made = numbers(job.first_record).get("made")
-    if job.options is None or made is None:
+    if made is None:
         return False
     began = min(made // 1_000_000, copy.wall or made // 1_000_000)
-    return row.wall >= began + job.options.ttl // MILLI - 1000
+    # The options of a job are unknown if no node replied to its ADDJOB.
+    ttl = job.life if job.options is None else job.options.ttl // MILLI
+    return row.wall >= began + ttl - 1000
 
 
 def _is_over_here(case: Case, row: Row, copy: Copy) -> bool:

@@ -144,15 +144,22 @@ def test_what_was_not_promised_may_go() -> None:
     assert problems(trace) == []
 
 
+@pytest.mark.parametrize("is_answered", [True, False])
 @pytest.mark.parametrize(("wall", "found"), [(3_000_000, True), (3_601_000, False)])
-def test_a_life_is_counted_by_the_clock_that_made_the_record(wall: int, *, found: bool) -> None:
-    """Creation stamps do not go back with the clock: they say two hours more."""
+def test_a_life_is_counted_by_the_clock_that_made_the_record(
+    wall: int, *, found: bool, is_answered: bool
+) -> None:
+    """Creation stamps do not go back with the clock: they say two hours more. The options of a job
+    are unknown if its producer had no reply (everything, seed 3555)."""
     trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "always")))
     record = "replicate=1 retry=10000 delay=0 made=7200000000000000 body=1 left=3600000 due=1000"
     asked = "timeout=1000 replicate=1 retry=10 ttl=3600 body=b"
     trace.row(1, "add.invoke", "n1", queue="q", client="p1", ref=99, detail=asked)
     trace.row(1, "hold", "n1", job=JOB, cause="add", detail=record, wall=1000)
-    trace.row(1.01, "add.ok", "n1", job=JOB, client="p1", ref=99)
+    if is_answered:
+        trace.row(1.01, "add.ok", "n1", job=JOB, client="p1", ref=99)
+    else:
+        trace.send(1.01, "gotjob", "n1", "n2")
     fallen(trace, 5, "n1")
     trace.row(6, "start", "n1", cause="loaded")
     trace.row(6, "loaded", "n1", cause="kept", wall=wall)
