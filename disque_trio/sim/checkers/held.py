@@ -111,10 +111,14 @@ def _is_unbegun(case: Case, held: Held) -> bool:
 
 
 def _judge_elsewhere(case: Case, row: Row, job: Job) -> None:
-    """S23: in calm no other holder queues a job that is held and has not begun."""
+    """S23: in calm no other holder that can know of the delivery queues a job that is held and has
+    not begun."""
+    known_before = row.time - case.obligations.spread_delay
     for node in job.copies:
         held = case.held.get((job.id, node))
-        if held is None or not case.world.is_calm(held.time, row.time):
+        if held is None or held.time > known_before:
+            continue
+        if not case.world.is_calm(held.time, row.time):
             continue
         if _is_unbegun(case, held):
             detail = f"held by {held.client} of {node} and not begun, and queued as retry"

@@ -114,3 +114,14 @@ def test_in_calm_no_other_holder_queues_it(has_begun: bool) -> None:
     queue(trace, "n2", "retry")
 
     assert ("S23" not in broken(trace.verdict())) == has_begun
+
+
+@pytest.mark.parametrize(("time", "is_right"), [(2.0101, True), (2.5, False)])
+def test_its_period_may_end_at_another_holder_before_the_delivery_is_known_there(
+    time: float, is_right: bool
+) -> None:
+    """everything, seed 5133."""
+    trace = held()
+    queue(trace, "n2", "retry", time)
+
+    assert ("S23" not in broken(trace.verdict())) == is_right
