@@ -250,17 +250,19 @@ class Queue(Timed):
     def peek(self, count: int) -> list[Job]:
         """Up to `count` jobs in the order of delivery. With a negative count: the last ones by
         priority and age, regardless of groups, from the last."""
-        if count < 0:
-            lines = self._groups.lines() if self._groups is not None else []
-            ends = [reversed(each) for each in (self._late or (), *lines)]
-            lates = [(entry[-1] for entry in end) for end in ends]
-            found = _queued(heapq.merge(reversed(self._in_order), *lates, key=_key, reverse=True))
-        else:
-            late = (entry[-1] for entry in self._late or ())
-            found = _queued(heapq.merge(self._in_order, late, key=_key))
-            if self._groups is not None:
-                found = self._groups.in_turn(found)
-        return list(islice(found, min(abs(count), len(self))))
+        if count >= 0:
+            return list(islice(self.in_order(), min(count, len(self))))
+        lines = self._groups.lines() if self._groups is not None else []
+        ends = [reversed(each) for each in (self._late or (), *lines)]
+        lates = [(entry[-1] for entry in end) for end in ends]
+        found = _queued(heapq.merge(reversed(self._in_order), *lates, key=_key, reverse=True))
+        return list(islice(found, min(-count, len(self))))
+
+    def in_order(self) -> Iterator[Job]:
+        """The jobs in the order of delivery, for as long as none is enqueued or removed."""
+        late = (entry[-1] for entry in self._late or ())
+        found = _queued(heapq.merge(self._in_order, late, key=_key))
+        return found if self._groups is None else self._groups.in_turn(found)
 
     def entries(self) -> list[Job]:
         """All jobs, mostly from the last to the first, including some that are no longer queued."""

@@ -5,6 +5,7 @@ Owns `Queue.import_started`, `import_count`, `import_previous_started`, `import_
 """
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final
 
 from disque_trio.statemachine import (
@@ -114,16 +115,19 @@ def _kept(node: NodeState, queue: Queue, receiver: Peer, most: int) -> list[Job]
     """Up to `most` of the first jobs that the receiver can keep. Skips at most `MOST_SKIPPED`
     others. These stay in the queue, so that groups keep their turns."""
     kept: list[Job] = []
+    expired: list[Job] = []
     skipped = 0
-    for job in queue.peek(MOST_SKIPPED + most):
+    for job in islice(queue.in_order(), MOST_SKIPPED + most):
         if len(kept) == most or skipped > MOST_SKIPPED:
             break
         if job.expires <= node.mono:
-            lifecycle.unregister(node, job, Cause.EXPIRED)
+            expired.append(job)
         elif reads(receiver, job):
             kept.append(job)
         else:
             skipped += 1
+    for job in expired:
+        lifecycle.unregister(node, job, Cause.EXPIRED)
     return kept
 
 
