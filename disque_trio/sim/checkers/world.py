@@ -26,6 +26,9 @@ BLOCKS: Final = {kind.end_row: kind.row for kind in WITH_ROWS if kind.is_of_link
 row that begins it."""
 DISK_RECOVERY: Micros = 3 * SECOND
 """How long a node may still refuse jobs or lag behind after a fault of its disk."""
+START_RECOVERY: Micros = 8 * SECOND
+"""The same for a node that started during the fault: if it could not sync its journal, it must
+write the file again, and tries that every 5 s."""
 
 
 Pair = tuple[str, str]
@@ -59,6 +62,8 @@ class World:
     """Nodes that have not loaded their journals yet."""
     disks: dict[tuple[str, str], Micros | None] = attrs.Factory(dict)
     """By node and kind of disk fault: when it ended; None while it lasts."""
+    began_faulty: dict[str, None] = attrs.Factory(dict)
+    """Nodes whose disk had a fault when they started."""
     paused: dict[str, Interval] = attrs.Factory(dict)
     slow: dict[tuple[str, str], Interval] = attrs.Factory(dict)
     """Faults that slow down a node, or a link (by node and peer)."""
@@ -116,8 +121,9 @@ class World:
 
     def was_disk_faulty(self, node: str, until: Micros) -> bool:
         """Does the node's disk have a fault, or did it recently, so that its effects may last?"""
+        recovery = START_RECOVERY if node in self.began_faulty else DISK_RECOVERY
         return any(
-            since is None or until - since < DISK_RECOVERY
+            since is None or until - since < recovery
             for (each, _), since in self.disks.items()
             if each == node
         )
@@ -326,6 +332,9 @@ class World:
             self.leaving.pop(row.node, None)
         if row.cause == "loaded":
             self.loading[row.node] = None
+        self.began_faulty.pop(row.node, None)
+        if self.was_disk_faulty(row.node, row.time):
+            self.began_faulty[row.node] = None
         interval = self.down.pop(row.node, None)
         if interval is None and row.time <= 0:
             return

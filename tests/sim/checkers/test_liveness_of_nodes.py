@@ -62,6 +62,20 @@ def test_nor_one_that_has_just_come_back_without_its_clients(fell: float, due: l
     assert broken(trace.verdict()) == due
 
 
+@pytest.mark.parametrize(("start", "due"), [(0.5, []), (0, ["L5"])])
+def test_one_that_could_not_sync_its_journal_at_its_start_writes_it_again_first(
+    start: float, due: list[str]
+) -> None:
+    """everything, seed 5349."""
+    trace = refused("add.unknown", "MISCONF")
+    trace.row(0.4, "disk.error", "n1", detail="yes")
+    trace.row(1, "disk.error", "n1", detail="no")
+    if start:
+        trace.crash(0.3, "n1", back=start)
+
+    assert broken(trace.verdict()) == due
+
+
 def test_nor_one_that_was_asked_while_it_was_to_leave() -> None:
     trace = refused("add.unknown", "timeout")
     trace.row(4, "leave", "n1", detail="yes")
