@@ -87,7 +87,8 @@ def _had_received_ack(duplicate: DuplicateCase, since: Micros) -> bool:
 
 def ack_crashed(duplicate: DuplicateCase) -> bool:
     """D3a: all nodes that had applied the ack have crashed, or sent nothing because of a faulty
-    disk."""
+    disk. A FASTACK counts if a node that queued the job had received it, although it is announced
+    only once, and has lost it in a crash."""
     world, since = (
         duplicate.case.world,
         duplicate.serve.time - duplicate.case.obligations.calm_after,
@@ -96,7 +97,12 @@ def ack_crashed(duplicate: DuplicateCase) -> bool:
         copy.is_acked and not world.was_mute(copy.node, since, duplicate.serve.time)
         for copy in duplicate.job.copies.values()
     )
-    return bool(duplicate.acks("ackjob") and duplicate.job.acks_crashed) and not may_know
+    is_applied = bool(duplicate.acks("ackjob")) or any(
+        duplicate.has_received(ack, node, by)
+        for ack in duplicate.acks("fastack")
+        for node, by in duplicate.sources(ack).items()
+    )
+    return is_applied and duplicate.job.acks_crashed > 0 and not may_know
 
 
 def ack_evicted(duplicate: DuplicateCase) -> bool:

@@ -4,6 +4,7 @@ import pytest
 
 from disque_trio.sim.scenarios.plan import LinkPlan
 from tests.sim.checkers.duplicated import again, leased
+from tests.sim.checkers.test_durability import back, fallen, held
 from tests.sim.checkers.trace import JOB, Trace
 
 
@@ -144,5 +145,25 @@ def test_d9_a_link_was_given_up_though_its_nodes_have_met_again_since(
     for time in (7, 8):
         trace.send(time, "ping", "n1", "n2", "", lag=None)
     again(trace, 12)
+
+    assert trace.verdict().duplicates == {cause: 1}
+
+
+@pytest.mark.parametrize(("is_loaded", "cause"), [(False, "D3a"), (True, "DX")])
+def test_d3a_a_holder_has_lost_what_it_had_learned_later(is_loaded: bool, cause: str) -> None:
+    """n2 is down when FASTACK is announced, and the answer to its question about the job is lost
+    with the power. everything, seed 5350."""
+    trace = held("no")
+    trace.serve(1)
+    trace.working(1, "n1", "n2", "n3")
+    fallen(trace, 4, "n2")
+    trace.fastack(5)
+    trace.send(5.001, "deljob", "n1", "n3")
+    trace.row(5.003, "drop", "n3", job=JOB, cause="deljob")
+    back(trace, 6, "n2", has_job=True)
+    trace.setack(8, "n1", "n2")
+    fallen(trace, 9, "n2", "power")
+    back(trace, 10, "n2", has_job=True, acked=is_loaded)
+    again(trace, 21)
 
     assert trace.verdict().duplicates == {cause: 1}
