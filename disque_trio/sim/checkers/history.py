@@ -415,3 +415,4 @@ def _forget_gc(job: Job, node: str) -> None:
     job.gc_holders.pop(node, None)
     for key in [key for key in job.asked_gc if key[0] == node]:
         del job.asked_gc[key]
+        job.asked_before[key] = None

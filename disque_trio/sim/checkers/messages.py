@@ -271,11 +271,11 @@ def _take_list(case: Case, row: Row, flight: Flight | None) -> None:
 def _take_confirmation(case: Case, row: Row, _flight: Flight | None) -> None:
     """A node receives GOTACK."""
     job = case.job(row.job)
-    is_known = row.detail.startswith("known")
+    is_known, key = row.detail.startswith("known"), (row.node, row.peer)
     if is_known:
         _list(row, job, row.peer)
-    if is_known or (row.node, row.peer) in job.asked_gc:
-        job.asked_gc[row.node, row.peer] = 2
+    if is_known or key in job.asked_gc or key in job.asked_before:
+        job.asked_gc[key] = 2
 
 
 def _take_confirming_list(case: Case, row: Row, _flight: Flight | None) -> None:

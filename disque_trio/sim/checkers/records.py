@@ -374,6 +374,8 @@ class Job:
     """Nodes that may send DELJOB, and why."""
     asked_gc: dict[tuple[str, str], int] = attrs.Factory(dict)
     """By collector and holder: 1 while the holder's confirmation is awaited, 2 afterwards."""
+    asked_before: dict[tuple[str, str], None] = attrs.Factory(dict)
+    """The same before the collection restarted: the holder may still answer."""
     gc_holders: dict[str, int] = attrs.Factory(dict)
     """By collector: the number of holders in its last message."""
     losses: dict[str, None] = attrs.Factory(dict)

@@ -46,6 +46,28 @@ def test_a_node_that_has_asked_no_other_has_no_confirmations() -> None:
     assert problems(trace) == ["n1 drops it (collected) though n2 n3 have not confirmed"]
 
 
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_holder_may_answer_what_was_asked_before_a_crash(is_asked: bool) -> None:
+    """everything, seed 5533: n3 has no copy, and receives SETACK after a long delay."""
+    trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "always")))
+    trace.add(0, to=("n2", "n3"))
+    trace.crash(0.5, "n3", back=0.6)
+    trace.serve(1)
+    trace.ack(2)
+    if is_asked:
+        trace.send(2.001, "setack", "n1", "n3", lag=2, detail="holders=3")
+    trace.row(2.1, "crash", "n1", cause="kill")
+    trace.row(3, "start", "n1", cause="loaded")
+    trace.row(3, "hold", "n1", job=JOB, queue="q", cause="loaded")
+    trace.row(3, "acked", "n1", job=JOB, cause="loaded")
+    trace.row(3, "loaded", "n1", cause="kept")
+    trace.setack(3.1, "n1", "n2")
+    trace.send(4.1, "gotack", "n3", "n1", detail="unknown")
+    trace.row(4.2, "drop", "n1", job=JOB, cause="collected")
+
+    assert (problems(trace) == []) == is_asked
+
+
 def test_the_only_holder_asks_nobody() -> None:
     trace = Trace()
     trace.add(0, to=(), options="replicate=1 retry=10 ttl=3600")
