@@ -90,9 +90,8 @@ test-compiled: compiled ## tests of what is compiled, in that form; forty runs o
 	$(MAKE) instructions FORM=compiled
 
 machine: $(STAMP)
-	$(BIN)/python -m pytest -p tests.line_coverage -m 'not large and not slow' tests/statemachine
+	$(BIN)/python -m pytest -p tests.line_coverage -m 'not slow' tests/statemachine
 	$(BIN)/coverage report --include='disque_trio/statemachine/*' --fail-under=100 --skip-covered --show-missing
-	$(BIN)/python -m pytest -m 'large and not slow' tests/statemachine
 
 SHIPPED := tests/sim/scenarios/test_shipped.py
 

@@ -88,7 +88,6 @@ def drain(rig: Mixed, delivered: dict[JobId, int], wanted: set[JobId]) -> None:
         rig.run(1000)
 
 
-@pytest.mark.large
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_what_a_node_cannot_read_it_does_not_get_and_nothing_is_lost(seed: int) -> None:
@@ -122,7 +121,6 @@ def test_what_a_node_cannot_read_it_does_not_get_and_nothing_is_lost(seed: int) 
 
 
 @pytest.mark.slow
-@pytest.mark.large
 @pytest.mark.parametrize("command", [("SHOW", "KEY", "q", "k"), ("CANCEL", "KEY", "q", "k")])
 def test_questions_about_keys_are_answered_at_once(command: tuple[str, ...]) -> None:
     for seed in range(20):

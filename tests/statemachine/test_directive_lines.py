@@ -247,7 +247,6 @@ def test_numbers_of_scrypt_that_no_login_could_use_are_named(numbers: str, why: 
     assert caught.value.reason.endswith("then add the user with `disque-trio users add`")
 
 
-@pytest.mark.large
 @pytest.mark.parametrize("numbers", ["2$1$1", "32768$1$1", "16384$8$1", "16384$8$8", "32768$8$1"])
 def test_numbers_of_scrypt_that_are_taken_can_be_computed(numbers: str) -> None:
     text = f"bob:reader:scrypt${numbers}${SALT}${HASH}"

@@ -356,7 +356,6 @@ def filled(limit: int) -> Rig:
 
 
 @pytest.mark.slow
-@pytest.mark.large
 def test_they_take_what_jobs_leave_and_change_no_level() -> None:
     with_them, without = filled(1000), filled(0)
 

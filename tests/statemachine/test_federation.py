@@ -1,4 +1,3 @@
-import pytest
 
 from disque_trio.statemachine import transfer
 from disque_trio.statemachine.base import HANDSHAKE, MYSELF, NodeId
@@ -51,7 +50,6 @@ def test_all_nodes_are_asked_with_growing_intervals() -> None:
     assert asked == [0, 4, 12, 28, 58, 88, 118, 148]
 
 
-@pytest.mark.large
 def test_asking_does_not_begin_anew_after_hours() -> None:
     rig = Rig(peers=1, config=CALM)
     rig.request("GETJOB", "FROM", "q")

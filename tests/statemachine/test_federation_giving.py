@@ -361,7 +361,6 @@ def test_a_delivered_import_is_told_to_its_giver() -> None:
     assert (N2, Working(JOB)) in rig.sent()
 
 
-@pytest.mark.large
 @given(
     length=st.integers(1, 250),
     wanted=st.integers(0, 300),

@@ -289,7 +289,6 @@ def test_each_way_to_take_jobs_takes_them_in_the_order_that_is_shown(
     assert not len(queue)
 
 
-@pytest.mark.large
 @given(
     st.lists(st.sampled_from([None, b"a", b"b", b"c"]), min_size=1, max_size=60),
     st.lists(st.booleans(), min_size=60, max_size=60),

@@ -67,7 +67,6 @@ def test_a_job_that_is_not_chosen_has_no_trace() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.large
 def test_all_nodes_choose_the_same_jobs_and_those_that_choose_more_choose_them_too() -> None:
     rig = Rig(config=NONE)
     ids = [rig.add().id for _ in range(2000)]

@@ -56,7 +56,6 @@ def test_a_lease_that_ends_lets_the_next_client_of_its_node_be_served_at_once() 
     assert workers.got[0][1] is not first
 
 
-@pytest.mark.large
 @pytest.mark.parametrize("names", ["a", "abc"])
 def test_a_rate_is_used_up_and_not_exceeded(names: str) -> None:
     rig = cluster("RATE", 100, "BURST", 10, names=names, jobs=240 // len(names))
@@ -257,7 +256,6 @@ def test_each_side_of_a_partition_delivers_its_part_only() -> None:
     assert rig.node(keeper).leased.get(b"q", 0) <= 2
 
 
-@pytest.mark.large
 def test_each_side_of_a_partition_has_the_whole_of_loose_limits() -> None:
     rig = cluster("CONCURRENCY", 6, "LOOSE", jobs=20)
     workers = Workers(rig)
@@ -279,7 +277,6 @@ def test_each_side_of_a_partition_has_the_whole_of_loose_limits() -> None:
     assert leased(rig) == 6
 
 
-@pytest.mark.large
 def test_each_side_of_a_partition_has_the_whole_of_a_loose_rate() -> None:
     rig = cluster("RATE", 30, "LOOSE", jobs=240)
     workers = Workers(rig)

@@ -389,7 +389,6 @@ def test_two_keys_are_followed_at_once(rig: ClusterRig) -> None:
     assert take(rig, C) is None
 
 
-@pytest.mark.large
 @pytest.mark.pure  # a constant is set, which the compiled form has built in
 def test_many_jobs_that_wait_are_asked_about_less_often(
     rig: ClusterRig, monkeypatch: pytest.MonkeyPatch

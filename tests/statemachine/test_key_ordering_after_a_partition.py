@@ -203,7 +203,6 @@ def test_it_waits_for_what_becomes_of_an_earlier_addjob_or_of_a_job_that_moves()
     assert job.id not in rig.node.jobs
 
 
-@pytest.mark.large
 def test_it_does_not_wait_for_ever() -> None:
     rig, job = undelivered()
     returns(rig)

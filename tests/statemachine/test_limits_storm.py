@@ -94,7 +94,6 @@ def storm(seed: int, *limit: str | int, groups: str = "") -> Storm:
 
 
 @pytest.mark.sample(3)
-@pytest.mark.large
 @pytest.mark.parametrize("seed", range(3))
 def test_leases_are_never_more_than_the_limit(seed: int) -> None:
     found = storm(seed, "CONCURRENCY", 4)
@@ -104,7 +103,6 @@ def test_leases_are_never_more_than_the_limit(seed: int) -> None:
 
 
 @pytest.mark.sample(8)
-@pytest.mark.large
 @pytest.mark.parametrize("seed", range(2))
 def test_deliveries_in_any_second_are_within_the_rate(seed: int) -> None:
     rate = 5
@@ -117,7 +115,6 @@ def test_deliveries_in_any_second_are_within_the_rate(seed: int) -> None:
 
 
 @pytest.mark.sample(8)
-@pytest.mark.large
 @pytest.mark.parametrize("seed", range(2))
 def test_both_limits_together_hold(seed: int) -> None:
     found = storm(seed, "CONCURRENCY", 4, "RATE", 5)

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from tests.statemachine.storm import Storm, fingerprint
 
 
-@pytest.mark.large
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, (1 << 32) - 1), min_size=50, max_size=150))
 def test_the_machine_is_in_order_whatever_it_is_told(inputs: list[int]) -> None:
@@ -35,7 +34,6 @@ def test_the_machine_is_in_order_after_a_thousand_inputs(first: int) -> None:
         storm.step(number)
 
 
-@pytest.mark.large
 def test_another_process_says_the_same() -> None:
     # Texts hash differently there, which would show in the order of anything kept in a set.
     process = subprocess.run(

@@ -118,7 +118,6 @@ START = (
 """A node that holds jobs of its own and of another."""
 
 
-@pytest.mark.large
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.booleans(), st.booleans(), st.booleans())
 def test_many_have_the_effects_of_one_after_the_other(

@@ -132,7 +132,6 @@ def test_when_one_does_not_answer_all_the_others_are_told() -> None:
     assert offers(rig) == [(N3, 1), (N4, 1)]
 
 
-@pytest.mark.large
 def test_an_offer_that_is_not_answered_is_made_again_ever_more_rarely() -> None:
     rig = wanted()
     add(rig)

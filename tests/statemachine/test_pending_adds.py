@@ -208,7 +208,6 @@ def test_with_half_of_the_large_bodies_answered_the_client_goes_on() -> None:
     assert len(fill(rig, rig.client, body)) == 4
 
 
-@pytest.mark.large
 def test_the_pending_adds_of_all_clients_together_are_bounded() -> None:
     rig = Rig(peers=1)
     clients = [rig.connect() for _ in range(10)]
@@ -228,7 +227,6 @@ def test_the_bodies_of_all_clients_together_are_bounded() -> None:
     assert taken == [8, 8, 8, 8, 1, 1]
 
 
-@pytest.mark.large
 def test_a_client_refused_for_the_adds_of_others_goes_on_when_its_own_are_answered() -> None:
     rig = Rig(peers=1)
     for _ in range(9):
@@ -242,7 +240,6 @@ def test_a_client_refused_for_the_adds_of_others_goes_on_when_its_own_are_answer
     assert not rig.offer("ADDJOB", "q", "body", 0)
 
 
-@pytest.mark.large
 def test_a_client_that_goes_leaves_its_room_to_others() -> None:
     rig = Rig(peers=1)
     clients = [rig.connect() for _ in range(9)]

@@ -175,7 +175,6 @@ def test_under_pressure_idle_queues_go_sooner(wanted: int, limit: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.large
 def test_many_idle_queues_go_a_few_at_a_time() -> None:
     rig = squeezed(1)
     rig.node.facts.traffic.unsent = 50 * MB
@@ -237,7 +236,6 @@ def test_a_backlog_that_has_gone_leaves_neither_empty_slots_nor_a_large_table() 
     assert len(rig.node.jobs) == 1
 
 
-@pytest.mark.large
 def test_of_a_backlog_that_has_gone_but_for_some_jobs_these_stay_as_they_are() -> None:
     rig = Rig(config=CALM)
     for _ in range(1000):

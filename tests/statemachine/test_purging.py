@@ -24,7 +24,6 @@ def test_all_jobs_of_a_queue_go() -> None:
     assert rig.ask("PURGE", "q") == rig.ask("PURGE", "unknown") == 0
 
 
-@pytest.mark.large
 def test_what_a_worker_has_and_what_comes_later_stays() -> None:
     rig = Rig()
     jobs = [rig.add() for _ in range(3 * LOOKS)]
@@ -53,7 +52,6 @@ def test_a_job_that_another_node_has_acknowledged_meanwhile_is_passed_over() -> 
     assert not rig.node.jobs
 
 
-@pytest.mark.large
 def test_two_queues_are_purged_one_after_the_other() -> None:
     rig = Rig()
     for queue in ("q", "r"):

@@ -182,7 +182,6 @@ def test_a_dummy_ack_goes_on_being_collected() -> None:
 
 
 @pytest.mark.sample(4)
-@pytest.mark.large
 @pytest.mark.parametrize("state", [ACTIVE, QUEUED])
 @pytest.mark.parametrize("config", [CONFIG, ALWAYS], ids=["everysec", "always"])
 def test_an_original_server_s_at_most_once_job_may_have_been_delivered(
@@ -202,7 +201,6 @@ def test_ours_has_not_if_each_delivery_was_on_disk_first() -> None:
     assert (job.state, job.deliveries) == (QUEUED, 0)
 
 
-@pytest.mark.large
 def test_ours_may_have_if_the_last_second_can_be_lost() -> None:
     rig = started(recorded(copy_of(ONCE, retry=0), QUEUED, BCAST_QUEUED | RECORDED))
     rig.advance(1_000_000)
@@ -212,7 +210,6 @@ def test_ours_may_have_if_the_last_second_can_be_lost() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.large
 def test_one_that_was_delivered_stays_so() -> None:
     flags = BCAST_QUEUED | RECORDED | DELIVERED
     rig = started(recorded(copy_of(ONCE, retry=0), ACTIVE, flags), config=ALWAYS)
@@ -227,7 +224,6 @@ def test_one_whose_delay_is_not_over_is_queued_then() -> None:
     assert queued_after(rig, rig.node.jobs[ONCE], 5900, 6100)
 
 
-@pytest.mark.large
 def test_a_copy_of_one_waits_to_be_told() -> None:
     rig = started(
         recorded(copy_of(ONCE, retry=0, delay=10), ACTIVE, BCAST_QUEUED | RECORDED), config=ALWAYS

@@ -195,7 +195,6 @@ def test_a_delay_is_over_if_the_clock_has_gone_on_too_far() -> None:
     assert queued_in(again, job.id) == pytest.approx(60_000, abs=500)
 
 
-@pytest.mark.large
 def test_retry_does_not_depend_on_it() -> None:
     record = LoadJob(attrs.evolve(copied(0).copy, delay=0, due=0))
 

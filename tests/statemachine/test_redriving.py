@@ -93,7 +93,6 @@ def test_a_queue_is_redriven_from_the_one_that_died_first() -> None:
     assert rig.ask("QLEN", "q") == 3
 
 
-@pytest.mark.large
 def test_many_are_redriven_in_slices() -> None:
     rig, jobs = several(LOOKS + 1)
 
@@ -105,7 +104,6 @@ def test_many_are_redriven_in_slices() -> None:
     assert rig.ask("QLEN", "q") == LOOKS
 
 
-@pytest.mark.large
 def test_a_second_redrive_takes_nothing_from_the_first() -> None:
     rig, jobs = several(LOOKS + 3)
     rig.ask("REDRIVE", "q")
@@ -127,7 +125,6 @@ def test_purge_dead_acknowledges_the_dead_and_leaves_the_rest() -> None:
     assert rig.ask("PURGE", "q") == 1
 
 
-@pytest.mark.large
 def test_what_is_redriven_meanwhile_is_not_purged() -> None:
     rig, jobs = several(LOOKS + 1)
     rig.ask("PURGE", "q", "DEAD")
@@ -146,7 +143,6 @@ def restarted(rig: Rig, late: int = 0) -> Rig:
     return started(*records, config=CONFIG, peers=0, late=late)
 
 
-@pytest.mark.large
 def test_a_dead_job_is_dead_after_a_restart() -> None:
     rig, job = with_dead("RETRY", 10, config=CONFIG)
     again = restarted(rig)

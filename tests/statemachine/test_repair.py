@@ -144,7 +144,6 @@ def test_a_node_whose_address_another_has_taken_is_as_good_as_failing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.large
 def test_with_0_copies_are_counted_and_not_made() -> None:
     rig = Rig(peers=3, config=attrs.evolve(CALM, replica_repair_after_s=0))
     held(rig, (ME, N2))

@@ -228,7 +228,6 @@ def added(rig: ClusterRig, *options: str | int) -> bytes:
     return text
 
 
-@pytest.mark.large
 def test_a_cluster_restores_what_a_failed_node_held_and_no_more() -> None:
     rig = ClusterRig("a", "b", "c", "d", "e", config=REPAIRING)
     rig.form()

@@ -134,7 +134,6 @@ def test_a_producer_that_goes_away_leaves_one_of_the_two(rig: ClusterRig) -> Non
     assert take(rig, A) is None
 
 
-@pytest.mark.large
 def test_the_node_that_was_to_deliver_it_need_not_be_there(rig: ClusterRig) -> None:
     add(rig, A, "one", "REPLICATE", 3, "DELAY", 30)
     rig.crash(A)

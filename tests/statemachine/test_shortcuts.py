@@ -2,7 +2,6 @@
 
 import attrs
 import hypothesis.strategies as st
-import pytest
 from hypothesis import given, settings
 
 from disque_trio.statemachine import acks, delivery, federation, invariants, lifecycle, send
@@ -64,7 +63,6 @@ STEPS = st.lists(
 )
 
 
-@pytest.mark.large
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.sampled_from([0, 2]), st.booleans(), st.sampled_from([0, 1, 1024]), st.booleans())
 def test_the_short_ways_lead_where_the_long_ones_lead(

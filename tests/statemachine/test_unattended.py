@@ -58,7 +58,6 @@ def test_jobs_that_are_taken_are_not() -> None:
     assert offers(rig) == []
 
 
-@pytest.mark.large
 def test_they_are_offered_ever_more_rarely() -> None:
     rig = busy(jobs=1)
 
@@ -70,7 +69,6 @@ def test_they_are_offered_ever_more_rarely() -> None:
     assert looks == [1, 2, 4, 8, 16, 32, 64]
 
 
-@pytest.mark.large
 def test_when_a_node_has_come_for_some_they_are_offered_often_again() -> None:
     rig = busy()
     rig.advance(5 * LOOK)
@@ -191,7 +189,6 @@ def test_a_node_that_does_not_answer_is_asked_no_more() -> None:
 # All of it.
 
 
-@pytest.mark.large
 def test_old_jobs_are_delivered_at_the_node_that_always_has_younger_ones() -> None:
     rig = ClusterRig("a", "b", "c")
     rig.form()

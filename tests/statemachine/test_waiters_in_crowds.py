@@ -91,7 +91,6 @@ def lines_of(do: Callable[[], object]) -> int:
     return count
 
 
-@pytest.mark.large
 @pytest.mark.pure
 @pytest.mark.parametrize("queues", [1, 50])
 def test_twice_as_many_clients_that_wait_cost_twice_as_much(queues: int) -> None:
