@@ -1,4 +1,3 @@
-
 from disque_trio.statemachine import transfer
 from disque_trio.statemachine.base import HANDSHAKE, MYSELF, NodeId
 from disque_trio.statemachine.messages import Frame, NeedJobs, Pong
