@@ -107,10 +107,19 @@ def ack_crashed(duplicate: DuplicateCase) -> bool:
 
 def ack_evicted(duplicate: DuplicateCase) -> bool:
     """D3b: a node evicted the ack for lack of memory, and no other node has it."""
-    return (
-        bool(duplicate.acks("ackjob") and duplicate.job.acks_evicted)
-        and not duplicate.acked_copies()
-    )
+    return _was_ack_evicted(duplicate) and not duplicate.acked_copies()
+
+
+def ack_evicted_early(duplicate: DuplicateCase) -> bool:
+    """D3b if no other cause applies: a node evicted the ack, and the nodes that have it have not
+    had it for long enough to announce it themselves."""
+    due = duplicate.serve.time - duplicate.case.obligations.collection
+    known_since = duplicate.acked_copies().values()
+    return _was_ack_evicted(duplicate) and all(since >= due for since in known_since)
+
+
+def _was_ack_evicted(duplicate: DuplicateCase) -> bool:
+    return bool(duplicate.acks("ackjob") and duplicate.job.acks_evicted)
 
 
 def ack_collected(duplicate: DuplicateCase) -> bool:

@@ -212,6 +212,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("D10", _clock_was_wrong),
     ("D11", ack_causes.acked_in_flight),
     ("D12", _add_had_failed),
+    ("D3b", ack_causes.ack_evicted_early),
     ("DX", _unexplained),
 )
 """D7 and D8 precede the rules of which they are special cases."""

@@ -189,6 +189,19 @@ def test_d3b_the_ack_was_evicted() -> None:
     assert trace.verdict().duplicates == {"D3b": 1}
 
 
+@pytest.mark.parametrize(("told", "cause"), [(11, "D3b"), (5.5, "DX")])
+def test_d3b_another_holder_has_learned_it_just_now(told: float, cause: str) -> None:
+    """everything, seed 5648."""
+    trace = leased()
+    trace.ack(5)
+    trace.send(5.001, "setack", "n1", "n2", lost=5.5)
+    trace.setack(told, "n1", "n3")
+    trace.row(told + 0.5, "drop", "n1", job=JOB, cause="evicted")
+    again(trace, 12 if told > 6 else 300)
+
+    assert trace.verdict().duplicates == {cause: 1}
+
+
 def test_d3b_it_had_survived_the_cut_that_kept_it() -> None:
     trace = leased()
     trace.cut(4, ["n1"], ["n2", "n3"], until=6)
