@@ -31,27 +31,20 @@ def on_unmet(case: Case, row: Row) -> None:
 def note_demand(case: Case, row: Row, _flight: Flight | None) -> None:
     """WAITING or NEEDJOBS: the node now knows that a client of the sender wants the queue. It keeps
     `Knobs.demands` queues, and forgets those that were wanted longest ago."""
+    if row.detail != "count=0":
+        case.dropped_demands.pop((row.node, row.queue, row.peer), None)
+        note_possible_demand(case, row, None)
+
+
+def note_possible_demand(case: Case, row: Row, _flight: Flight | None) -> None:
+    """WAITING or NEEDJOBS of a sender that the node may not know: it may have forgotten another
+    queue for this one, and may forget this one."""
     most = dict(case.plan.knobs).get("demands", DEFAULTS.demands)
     if most >= len(case.queues) or row.detail == "count=0":
         return
     known = case.demands.setdefault(row.node, {})
     known[row.queue] = {**known.pop(row.queue, {}), row.peer: None}
-    case.dropped_demands.pop((row.node, row.queue, row.peer), None)
     if len(known) > most:
-        _forget_oldest(case, row.node, known)
-
-
-def note_possible_demand(case: Case, row: Row, _flight: Flight | None) -> None:
-    """WAITING or NEEDJOBS of a sender that the node may not know: it may have forgotten another
-    queue for this one."""
-    most = dict(case.plan.knobs).get("demands", DEFAULTS.demands)
-    if most >= len(case.queues) or row.detail == "count=0":
-        return
-    known = case.demands.get(row.node)
-    if known is None:
-        # If the node knows any queue, it is this one.
-        case.demands[row.node] = {row.queue: {row.peer: None}}
-    elif known and len(known) >= most and row.queue not in known:
         _forget_oldest(case, row.node, known)
 
 

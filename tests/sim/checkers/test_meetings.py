@@ -95,6 +95,22 @@ def test_it_may_forget_one_for_what_a_node_wants_that_it_may_not_know(
     assert ("L9" not in broken(trace.verdict(end=25))) == is_excused
 
 
+@pytest.mark.parametrize(("wanted", "is_excused"), [("q r", True), ("q", False)])
+def test_it_may_forget_what_such_a_node_wanted(wanted: str, *, is_excused: bool) -> None:
+    """everything, seed 5736."""
+    trace = crowded("q", "r")
+    trace.row(0.5, "crash", "n2", cause="kill")
+    trace.row(0.6, "start", "n2", cause="fresh")
+    trace.row(0.8, "recv", "n1", peer="n3", cause="waiting", queue="q", detail="count=1")
+    for at, queue in enumerate(wanted.split(), 1):
+        trace.row(at, "recv", "n1", peer="n2", cause="waiting", queue=queue, detail="count=1")
+    for node, peer in (("n1", "n2"), ("n2", "n1")):  # now they know each other
+        trace.send(10, "willqueue", node, peer)
+    trace.row(100, "unmet", "n1", job=JOB, peer="n2", detail="since=95000000")
+
+    assert ("L9" not in broken(trace.verdict(end=125))) == is_excused
+
+
 @pytest.mark.parametrize(("asks_again", "is_excused"), [(False, True), (True, False)])
 def test_a_queue_that_it_knows_again_for_one_node_may_be_forgotten_for_another(
     *, asks_again: bool, is_excused: bool
