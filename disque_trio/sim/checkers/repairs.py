@@ -9,7 +9,6 @@ from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import NEVER, Job
 from disque_trio.sim.checkers.refusals import was_short_of_memory
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.statemachine.base import KEEPS_ALL
 from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
@@ -117,14 +116,9 @@ def _has_room(case: Case, job: Job, node: str, since: Micros) -> bool:
     """Has it a copy, or has had memory for one since then, and is of a version that keeps it?"""
     if node in job.copies:
         return True
-    return _keeps(case, job, node) and not was_short_of_memory(case, node, since, case.now)
-
-
-def _keeps(case: Case, job: Job, node: str) -> bool:
-    """Does the version that the node runs keep such a job? The original keeps no dead ones."""
-    lives = case.plan.capabilities_of(int(node[1:])) if job.is_dead and not case.is_live else ()
-    life = len(case.world.outages.get(node, ()))
-    return not lives or not KEEPS_ALL & ~lives[min(life, len(lives) - 1)]
+    return (not job.is_dead or case.keeps_dead_jobs(node)) and not was_short_of_memory(
+        case, node, since, case.now
+    )
 
 
 def _lacks_it_unnoticed(case: Case, job: Job, node: str) -> bool:

@@ -32,7 +32,7 @@ def on_pong(case: Case, row: Row) -> None:
     allowed = bound(case) + _time_of_passes(case, row.node)
     for job in case.jobs.values():
         mine, theirs = job.copies.get(row.node), job.copies.get(row.peer)
-        if mine is None or theirs is None or theirs.is_acked or not _knows_more(mine, theirs):
+        if mine is None or theirs is None or theirs.is_acked or not _knows_more(case, mine, theirs):
             continue
         if not _was_there(case, theirs) or _came_too_early(job, mine, theirs):
             continue
@@ -82,9 +82,13 @@ def _were_apart(case: Case, one: str, other: str, since: Micros, until: Micros) 
     return meets_any(long, since, until)
 
 
-def _knows_more(mine: Copy, theirs: Copy) -> bool:
-    """Does my node know the end of the job, or a later death, and theirs does not?"""
-    return mine.is_acked or (mine.state[1] and mine.state > theirs.state)
+def _knows_more(case: Case, mine: Copy, theirs: Copy) -> bool:
+    """Does my node know the end of the job, or a later death, and theirs does not? A node of a
+    version without dead jobs learns only that it must not queue the job."""
+    if mine.is_acked:
+        return True
+    is_later = mine.state[1] and mine.state > theirs.state
+    return is_later and case.keeps_dead_jobs(theirs.node)
 
 
 def _was_there(case: Case, copy: Copy) -> bool:

@@ -55,6 +55,21 @@ def test_a_copy_that_came_after_word_of_the_death_has_not_missed_it(
 
 
 @pytest.mark.parametrize(
+    ("version", "event", "is_due"),
+    [("original", "dead", False), ("original", "acked", True), ("2", "dead", True)],
+)
+def test_a_version_without_dead_jobs_misses_no_death(
+    version: str, event: str, *, is_due: bool
+) -> None:
+    """everything, seed 5737."""
+    trace = waiting(consumers=())
+    trace.plan = attrs.evolve(trace.plan, versions=(("2",), (version,), ("2",)))
+    trace.row(8, event, "n1", job=JOB, queue="q", cause="nack-dead", detail="redriven=0 left=1")
+
+    assert ("L10" in broken(answered(trace).verdict(end=25))) == is_due
+
+
+@pytest.mark.parametrize(
     ("told", "cut_at", "is_due"), [(9, 19.5, False), (9, 1, True), (0, 19.5, True)]
 )
 def test_who_heard_it_from_another_tells_only_a_holder_that_was_away(
