@@ -347,22 +347,11 @@ def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:
     without reaching this node, or lost the record of their drop."""
     return (
         not (_comes_again(case, job, copy) and _workers(case, job.queue))
-        and (
-            job.acks_crashed + job.acks_evicted > 0 or case.is_ttl_over(job) or _is_back(job, copy)
-        )
+        and (job.acks_crashed + job.acks_evicted > 0 or case.is_ttl_over(job) or copy.is_back)
         and not any(other.is_acked for other in job.copies.values())
         and copy.ack_received_at == NEVER
         and copy.node not in job.collected_over
     )
-
-
-def _is_back(job: Job, copy: Copy) -> bool:
-    """Had the node of the copy, or the node that sent it, dropped the job and then lost the record
-    of the drop in a power failure?"""
-    if copy.cause == "loaded":
-        return copy.is_late and copy.node not in job.drop_on_disk
-    source = job.copies.get(copy.came_from)
-    return source is not None and source.since < copy.sent_at and _is_back(job, source)
 
 
 def _was_unsent(case: Case, job: Job, ack: Ack, node: str) -> bool:

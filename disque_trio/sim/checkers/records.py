@@ -154,6 +154,9 @@ class Copy:
     """The node had held the job before, or had reported that it does not have it."""
     not_held_at: Micros = NEVER
     """When the node last dropped the job, or reported that it does not have it."""
+    is_back: bool = False
+    """Had the node, or the one that sent the copy, dropped the job and then lost the record of the
+    drop in a power failure?"""
     came_from: str = ""
     """The node that sent the copy; empty if it did not come in a message."""
     is_offline: bool = False

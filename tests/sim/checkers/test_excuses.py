@@ -97,6 +97,21 @@ def test_nor_do_copies_that_it_has_sent_since() -> None:
     assert "L3" not in broken(trace.verdict(end=400))
 
 
+@pytest.mark.parametrize(("sent", "is_found"), [(9, False), (0.5, True)])
+def test_nor_once_all_have_started_again(sent: float, *, is_found: bool) -> None:
+    """everything, seed 6140."""
+    trace = acked_and_back(job=JOB, dies=True)
+    trace.copy(sent, "n1", "n2", record="replicate=1 dead=1")
+    for node in ("n1", "n2"):
+        trace.row(9.5, "crash", node, cause="power")
+        trace.row(9.6, "start", node, cause="loaded")
+        trace.row(9.6, "hold", node, job=JOB, queue="q", cause="loaded", detail="dead=1")
+        trace.row(9.6, "dead", node, job=JOB, cause="loaded", detail=DEAD)
+        trace.row(9.6, "loaded", node, cause="torn")
+
+    assert ("L3" in broken(trace.verdict(end=400))) == is_found
+
+
 @pytest.mark.parametrize("is_told", [False, True])
 def test_a_dead_copy_that_never_left_has_to_go(*, is_told: bool) -> None:
     """n2 had one all the time, without a word of the acknowledgement, or with one later on."""

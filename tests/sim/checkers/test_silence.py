@@ -1,10 +1,14 @@
 """A node that has had no answer gives its link up: what it cannot say then is excused, no more."""
 
+import attrs
 import pytest
 
 from disque_trio.sim.scenarios.plan import LinkPlan
 from tests.sim.checkers.duplicated import again
 from tests.sim.checkers.trace import ONCE, Trace, broken
+
+RETRIED = "D-01234567-AAAAAAAAAAAAAAAAAAAAAAAA-003d"
+"""A job with RETRY."""
 
 TIMEOUT = (("cluster-node-timeout", "4000"),)
 """A link is given up two seconds after the PING that was not answered."""
@@ -97,6 +101,24 @@ def test_a_copy_that_never_comes_again_may_stay_where_no_fastack_could_reach_it(
     assert broken(fastacked(is_sent=is_sent).verdict(end=400)) == []
 
 
+@pytest.mark.parametrize("is_dead", [True, False])
+def test_it_may_after_a_start_as_well(*, is_dead: bool) -> None:
+    """everything, seed 6167."""
+    trace = fastacked(job=RETRIED)
+    trace.plan = attrs.evolve(trace.plan, config=(("appendonly", "yes"),))
+    dead = "redriven=0 left=604800000"
+    if is_dead:
+        trace.row(5, "dead", "n1", job=RETRIED, cause="nack-dead", detail=dead)
+    trace.row(6, "crash", "n1", cause="kill")
+    trace.row(7, "start", "n1", cause="loaded")
+    trace.row(7, "hold", "n1", job=RETRIED, queue="q", cause="loaded")
+    if is_dead:
+        trace.row(7, "dead", "n1", job=RETRIED, cause="loaded", detail=dead)
+    trace.row(7, "loaded", "n1", cause="kept")
+
+    assert ("L3" in broken(trace.verdict(end=400))) != is_dead
+
+
 @pytest.mark.parametrize("lost", [2.5, None])
 def test_nor_can_it_reach_a_copy_of_it_that_was_made_later(lost: float | None) -> None:
     trace = fastacked(lost=lost)
@@ -108,9 +130,7 @@ def test_nor_can_it_reach_a_copy_of_it_that_was_made_later(lost: float | None) -
 
 
 def test_one_that_would_come_again_may_not() -> None:
-    assert "L3" in broken(
-        fastacked(job="D-01234567-AAAAAAAAAAAAAAAAAAAAAAAA-003d").verdict(end=400)
-    )
+    assert "L3" in broken(fastacked(job=RETRIED).verdict(end=400))
 
 
 def test_nor_one_that_was_told() -> None:
