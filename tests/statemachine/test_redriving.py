@@ -72,6 +72,22 @@ def test_the_longest_lives_are_not_cut_by_what_an_id_can_say() -> None:
     assert job.expires - rig.now.mono == year * 1000
 
 
+def test_its_worker_may_prolong_its_work_during_the_first_half_of_the_new_life() -> None:
+    """everything, seed 6628: the age counted from the ADDJOB, so that it was refused at once if the
+    job had been dead for longer than its TTL."""
+    rig = Rig()
+    job = rig.add("TTL", 100, "RETRY", 60)
+    rig.ask("NACK", job.id, "DEAD")
+    rig.advance(200_000)
+    rig.ask("REDRIVE", job.id)
+    assert got(rig) == job.id
+
+    rig.advance(50_000)
+    assert rig.ask("WORKING", job.id) == 60
+    rig.advance(1)
+    assert isinstance(rig.ask("WORKING", job.id), Failure)
+
+
 def test_it_is_served_to_who_waits() -> None:
     rig, job = with_dead()
     worker = rig.connect()

@@ -162,7 +162,7 @@ def _take_note(case: Case, row: Row, job: Job, state: tuple[int, bool], left: in
         return
     if state[0] > job.state[0]:
         job.tries = job.races = 0
-        job.expected_since = row.time
+        job.expected_since = job.redriven_at = row.time
     job.state, job.state_since = state, row.time
     job.asked_again = row.time
     job.lives_until = row.time + case.obligations.shortest(left * MILLI) - _ROUNDED

@@ -333,6 +333,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         _forget,
     ),
     "working.refused": (
+        safety.on_working_refused,
         workers.on_working_refused,
         client_events.on_working_end,
         runs.on_working_end,

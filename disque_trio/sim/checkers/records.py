@@ -345,6 +345,8 @@ class Job:
     ties_due: dict[str, Micros] = attrs.Factory(dict)
     """By node: when its consumer closed that connection, which the node detects later."""
     ack_invoked: Micros | None = None
+    redriven_at: Micros = NEVER
+    """When REDRIVE last began its TTL anew."""
     acks: list[Ack] = attrs.Factory(list)
     wait: Wait | None = None
     """The last NACK or RELEASE with a delay, unless a client has ended the delay."""

@@ -353,18 +353,34 @@ def _is_cut_short(job: Job, lease: Lease) -> bool:
 
 def before_working_ok(case: Case, row: Row, job: Job) -> None:
     """S11: WORKING is refused after half of the TTL. Nodes measure the age by wall clocks."""
-    options = job.options
     invoked = case.operations.get((row.client, row.ref, row.job))
-    if options is None or invoked is None or job.created_at is None or case.obligations.differs:
+    age = None if invoked is None else _age(case, job, invoked)
+    if age is None or job.options is None:
         return
     case.check("S11")
-    age = invoked - job.created_at
-    most = case.obligations.longest(options.ttl) // 2 + case.obligations.reconnect
-    if age > most:
-        detail = (
-            f"given more time at the age of {age // SECOND} s, TTL is {options.ttl // SECOND} s"
-        )
+    ttl = job.options.ttl
+    if age > case.obligations.longest(ttl) // 2 + case.obligations.reconnect:
+        detail = f"given more time at the age of {age // SECOND} s, TTL is {ttl // SECOND} s"
         case.violate("S11", detail, job.id, row.node)
+
+
+def on_working_refused(case: Case, row: Row, job: Job) -> None:
+    """S11: and not before."""
+    age = _age(case, job, row.time) if row.cause == "TOOLATE" else None
+    if age is None or job.options is None:
+        return
+    case.check("S11")
+    ttl = job.options.ttl
+    if age < case.obligations.shortest(ttl) // 2 - case.obligations.reconnect - SECOND:
+        detail = f"too late at the age of {age // SECOND} s, TTL is {ttl // SECOND} s"
+        case.violate("S11", detail, job.id, row.node)
+
+
+def _age(case: Case, job: Job, time: Micros) -> Micros | None:
+    """Return the time since the job was created or redriven; None if it is unknown."""
+    if job.created_at is None or case.obligations.differs:
+        return None
+    return time - max(job.created_at, job.redriven_at)
 
 
 def _check_order(case: Case, row: Row, job: Job) -> None:

@@ -234,9 +234,10 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
         raise CommandError(
             b"LOST The job was returned, or delivered to another worker, since: leave it alone."
         )
-    age = node.wall - job.ctime // 1_000_000
     left = job.expires - node.mono
-    if age + left > 0 and age > (age + left) // 2:
+    # REDRIVE begins the TTL anew.
+    life = job.dead_state.life or node.wall - job.ctime // 1_000_000 + left
+    if life > 0 and life - left > life // 2:
         raise CommandError(
             b"TOOLATE Half of job TTL already elapsed, "
             b"you are no longer allowed to postpone the next delivery."

@@ -232,6 +232,30 @@ def test_after_half_of_the_ttl_nobody_gets_more_time(age: float, due: list[str])
     assert broken(trace.verdict()) == due
 
 
+@pytest.mark.parametrize(("age", "due"), [(1700, ["S11"]), (1850, [])])
+def test_nor_is_anybody_refused_before(age: float, due: list[str]) -> None:
+    trace = Trace()
+    trace.add(0)
+    trace.serve(1)
+    trace.row(age, "working.invoke", "n1", job=JOB, client="c1", ref=99)
+    trace.row(age + 0.1, "working.refused", "n1", job=JOB, client="c1", ref=99, cause="TOOLATE")
+
+    assert [name for name in broken(trace.verdict()) if name == "S11"] == due
+
+
+@pytest.mark.parametrize(("age", "due"), [(2600, []), (2850, ["S11"])])
+def test_redrive_begins_the_ttl_anew(age: float, due: list[str]) -> None:
+    """everything, seed 6628."""
+    trace = Trace()
+    trace.add(0)
+    trace.row(2, "dead", "n1", job=JOB, cause="nack-dead", detail="redriven=0 left=604800000")
+    trace.row(1000, "redrive", "n1", job=JOB, cause="redriven", detail="redriven=1 left=3600000")
+    trace.row(age, "working.invoke", "n1", job=JOB, client="c1", ref=99)
+    trace.row(age + 0.1, "working.ok", "n1", job=JOB, client="c1", ref=99, detail="10")
+
+    assert [name for name in broken(trace.verdict()) if name == "S11"] == due
+
+
 # S12, S13, S14
 
 
