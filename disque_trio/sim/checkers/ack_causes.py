@@ -86,15 +86,17 @@ def _had_received_ack(duplicate: DuplicateCase, since: Micros) -> bool:
 
 
 def ack_crashed(duplicate: DuplicateCase) -> bool:
-    """D3a: all nodes that had applied the ack have crashed, or sent nothing because of a faulty
-    disk. A FASTACK counts if a node that queued the job had received it, although it is announced
+    """D3a: all nodes that had applied the ack have crashed or are down, or sent nothing because of
+    a faulty disk. A FASTACK counts if a node that queued the job had received it, although it is announced
     only once, and has lost it in a crash."""
     world, since = (
         duplicate.case.world,
         duplicate.serve.time - duplicate.case.obligations.calm_after,
     )
     may_know = any(
-        copy.is_acked and not world.was_mute(copy.node, since, duplicate.serve.time)
+        copy.is_acked
+        and not copy.is_offline
+        and not world.was_mute(copy.node, since, duplicate.serve.time)
         for copy in duplicate.job.copies.values()
     )
     is_applied = bool(duplicate.acks("ackjob")) or any(

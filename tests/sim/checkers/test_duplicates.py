@@ -181,6 +181,23 @@ def test_d3a_the_ack_died_with_its_node() -> None:
     assert trace.verdict().duplicates == {"D3a": 1}
 
 
+@pytest.mark.parametrize(("back", "cause"), [(None, "D3a"), (6, "DX")])
+def test_d3a_another_node_with_the_ack_is_down(back: float | None, cause: str) -> None:
+    """everything, seed 6141: the journal of the node of the ACKJOB is damaged, and that of a node
+    that is down is not."""
+    trace = acknowledged(Trace(config=(("appendonly", "yes"),)), told=("n3",))
+    trace.row(5.2, "crash", "n3", cause="kill")
+    if back is not None:
+        trace.row(back, "start", "n3", cause="loaded")
+        trace.row(back, "hold", "n3", job=JOB, queue="q", cause="loaded")
+        trace.row(back, "acked", "n3", job=JOB, cause="loaded")
+        trace.row(back, "loaded", "n3", cause="kept")
+    trace.crash(5.5, "n1", back=6)
+    again(trace, 300)
+
+    assert trace.verdict().duplicates == {cause: 1}
+
+
 def test_d3b_the_ack_was_evicted() -> None:
     trace = acknowledged()
     trace.row(6, "drop", "n1", job=JOB, cause="evicted")
