@@ -218,11 +218,11 @@ def _has_copies(case: Case, job: Job) -> bool:
     if job.ended is not None:
         return True
     options = _options(case, job)
-    if options is not None and options.is_async:
+    if options is None or options.is_async:
+        # SYNC is unknown if the client of its ADDJOB has gone.
         return True
-    wanted = numbers(job.first_record).get("replicate", 1)
-    if options is not None:
-        wanted = min(wanted, options.sync)  # its ADDJOB waits for this number of copies
+    # Its ADDJOB waits for this number of copies.
+    wanted = min(numbers(job.first_record).get("replicate", 1), options.sync)
     return job.holders() + job.destroyed >= wanted
 
 

@@ -251,6 +251,19 @@ def test_these_are_as_many_as_its_addjob_waits_for(
     assert ("S29" in broken(trace.verdict())) == finds
 
 
+@pytest.mark.parametrize("leaves", [True, False])
+def test_what_an_addjob_waits_for_is_unknown_if_its_client_has_gone(*, leaves: bool) -> None:
+    """everything, seed 6222."""
+    trace = Trace(config=(("default-sync", "0"),))
+    add(trace, 1)
+    follower(trace, 2, change={"replicate=1": "replicate=2"}, is_answered=False)
+    if leaves:
+        trace.row(2.004, "add.unknown", "n2", queue="q", client="p", ref=90, cause="quit")
+    replaced(trace, 2.005)
+
+    assert ("S29" in broken(trace.verdict())) != leaves
+
+
 def test_a_job_that_a_worker_has_is_not_replaced() -> None:
     trace = Trace()
     add(trace, 1)
