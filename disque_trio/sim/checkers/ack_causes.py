@@ -87,8 +87,8 @@ def _had_received_ack(duplicate: DuplicateCase, since: Micros) -> bool:
 
 def ack_crashed(duplicate: DuplicateCase) -> bool:
     """D3a: all nodes that had applied the ack have crashed or are down, or sent nothing because of
-    a faulty disk. A FASTACK counts if a node that queued the job had received it, although it is announced
-    only once, and has lost it in a crash."""
+    a faulty disk. A FASTACK counts if a node that queued the job had received it, although it is
+    announced only once, and has lost it in a crash."""
     world, since = (
         duplicate.case.world,
         duplicate.serve.time - duplicate.case.obligations.calm_after,

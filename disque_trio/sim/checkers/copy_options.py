@@ -8,6 +8,7 @@ it was in transit.
 
 from typing import Final
 
+from disque_trio.sim.checkers import deadletters
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import MILLI, SECOND, Options
 from disque_trio.sim.checkers.records import Add, Copy, Job
@@ -120,7 +121,7 @@ def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
     node's clock as far as its sender is known. Then set `base` from the record, which is exact."""
     if not job.life:
         return
-    if copy.base is not None and not _is_from_before(case, row, copy):
+    if copy.base is not None and not _is_from_before(case, row, job, copy):
         due = copy.base + job.life - row.mono
         late = (
             _ROUNDED + _stopped_before_sending(case, copy) if _is_prompt(case, copy) else job.life
@@ -131,12 +132,13 @@ def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
     copy.base = row.mono + copy.left - job.life
 
 
-def _is_from_before(case: Case, row: Row, copy: Copy) -> bool:
-    """Is the record from a journal that may count differently: by a clock that was set, or from
-    before the job died, or before another node changed the life that a dead job has left?"""
+def _is_from_before(case: Case, row: Row, job: Job, copy: Copy) -> bool:
+    """Is the record from before its sender's job died, or from a journal that may count
+    differently: by a clock that was set, or from before the job died, or before another node
+    changed the life that a dead job has left?"""
     before = copy.before
     if row.cause != "loaded":
-        return False
+        return deadletters.may_precede_state(case, job, copy)
     return case.obligations.can_step or (
         before is not None
         and (

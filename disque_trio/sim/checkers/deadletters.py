@@ -39,18 +39,24 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 
 
 def _judge_copy(case: Case, row: Row, job: Job, copy: Copy) -> None:
-    """S26: a copy arrives with the state that its sender had when it made the message. A journal
-    may have held that back."""
+    """S26: a copy arrives with the state that its sender had when it made the message."""
     sender = job.copies.get(copy.came_from)
-    if sender is None or sender.state == ALIVE:
-        return
-    made = copy.first_sent_at - case.obligations.send_delay
-    if sender.left_since >= made or case.world.was_disk_faulty(sender.node, copy.first_sent_at):
+    if sender is None or sender.state == ALIVE or may_precede_state(case, job, copy):
         return
     case.check("S26")
     if copy.state < sender.state:
         detail = f"a copy comes as {copy.state} (redriven, dead), and {sender.node} has it as"
         case.violate("S26", f"{detail} {sender.state}", job.id, row.node)
+
+
+def may_precede_state(case: Case, job: Job, copy: Copy) -> bool:
+    """Was the message of the copy made before the job died or was redriven at its sender? A journal
+    may have held it back."""
+    sender = job.copies.get(copy.came_from)
+    if sender is None:
+        return False
+    made = copy.first_sent_at - case.obligations.send_delay
+    return sender.left_since >= made or case.world.was_disk_faulty(sender.node, copy.first_sent_at)
 
 
 def on_state(case: Case, row: Row, job: Job) -> None:

@@ -1,3 +1,4 @@
+import attrs
 import pytest
 
 from disque_trio.sim.checkers.obligations import read_options
@@ -101,6 +102,20 @@ def test_a_life_is_told_in_whole_seconds() -> None:
 
     assert problems(trace) == []
     assert UPTIME  # the trace's clocks
+
+
+@pytest.mark.parametrize(("died", "is_found"), [(1.999, False), (1.5, True)])
+def test_a_journal_may_hold_back_a_copy_from_before_a_death(died: float, *, is_found: bool) -> None:
+    """everything, seed 6691: the rest of its life is that of a job that lives."""
+    trace = told(says(), says())
+    trace.plan = attrs.evolve(trace.plan, config=(("appendonly", "yes"),))
+    trace.row(died, "dead", "n1", job=JOB, cause="nack-dead", detail="redriven=0 left=40000")
+    trace.row(1.2, "crash", "n2", cause="kill")
+    trace.row(1.3, "start", "n2", cause="empty")
+    trace.send(2, "repljob", "n1", "n2", detail=f"jobs={JOB} holders=n1,n2")
+    trace.row(2.002, "hold", "n2", job=JOB, queue="q", cause="repljob", detail=says())
+
+    assert bool(problems(trace)) == is_found
 
 
 LEAVES = [(1, "leave", {"detail": "yes"}), (4, "leave", {"detail": "no"})]
