@@ -84,6 +84,17 @@ def test_nor_one_that_was_asked_while_it_was_to_leave() -> None:
     assert trace.verdict().ok
 
 
+@pytest.mark.parametrize(("started", "due"), [(4.005, []), (3.9, ["L5"])])
+def test_an_order_to_stay_may_be_missed_at_a_start(started: float, due: list[str]) -> None:
+    """everything, seed 6518."""
+    trace = refused("add.refused", "NOREPL")
+    trace.row(2, "leave", "n1", detail="yes")
+    trace.row(4, "leave", "n1", detail="no")
+    trace.crash(3, "n1", back=started)
+
+    assert broken(trace.verdict()) == due
+
+
 @pytest.mark.parametrize("options", ["timeout=4000 replicate=3", "timeout=4000 replicate=1"])
 @pytest.mark.parametrize(("first_ends", "due"), [(12, []), (9.5, ["L5"])])
 def test_nor_one_in_a_pipeline_behind_one_that_a_stop_held_up(
