@@ -112,13 +112,15 @@ def on_reply(case: Case, row: Row) -> None:
     if taken >= count or case.is_live:
         return
     case.check("S19")
+    # A node waits for its journal before it takes further orders.
+    before = time - case.obligations.send_delay
     for job_id, copy in case.table(row.node).items():
         if copy.queueing is None or copy.queued_at >= time:
             continue
         queue = case.jobs[job_id].queue
         if queue in case.limits:
             continue
-        if queue in queues and not case.world.queue_pauses.is_possible(row.node, queue, time):
+        if queue in queues and not case.world.queue_pauses.is_possible(row.node, queue, before):
             asked = counted(count, "job")
             detail = f"{row.client} asked for {asked} and got {taken}, and this one stayed"
             case.violate("S19", detail, job_id, row.node)

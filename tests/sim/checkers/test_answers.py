@@ -116,6 +116,30 @@ def test_a_getjob_leaves_no_job_that_it_has_asked_for(
     assert ("S19" not in broken(trace.verdict())) == is_right
 
 
+@pytest.mark.parametrize(
+    ("journal", "resumed", "is_right"),
+    [("yes", 2.98, True), ("no", 2.98, False), ("yes", 2.5, False)],
+)
+def test_a_resumed_queue_gives_one_job_to_who_waits_and_may_wait_for_the_journal(
+    journal: str, resumed: float, *, is_right: bool
+) -> None:
+    """everything, seed 5838."""
+    trace = Trace(config=(("appendonly", journal),))
+    trace.plan = attrs.evolve(
+        trace.plan, consumers=tuple(attrs.evolve(each, count=2) for each in trace.plan.consumers)
+    )
+    trace.add(1)
+    trace.add(1, OTHER, body="c")
+    trace.row(0.5, "pause-queue", "n1", detail="q out")
+    trace.row(resumed, "pause-queue", "n1", detail="q none")
+    trace.row(3, "unqueue", "n1", job=JOB, cause="served")
+    trace.row(3, "serve", "n1", job=JOB, client="c1", cause="served")
+    detail = "nacks=0 additional=0 body=b"
+    trace.row(3.01, "get.deliver", "n1", job=JOB, client="c1", detail=detail, ref=50)
+
+    assert ("S19" not in broken(trace.verdict())) == is_right
+
+
 @pytest.mark.parametrize(("queued", "is_right"), [(20.5, False), (21, True)])
 def test_a_job_that_comes_back_into_its_queue_after_a_stop_was_not_there_before(
     queued: float, *, is_right: bool
