@@ -40,9 +40,10 @@ def judge_before_heal(case: Case, row: Row) -> None:
         options, gone = job.options, [node for node in job.lost_on if node in world.removed]
         if options is None or not gone or not options.retry or not job.is_added:
             continue
+        may_hold = [node for node in fit if not _lacks_it_unnoticed(case, job, node)]
         due = min(
             _noticed(case, job, options.replicate),
-            sum(_has_room(case, job, node, since) for node in fit),
+            sum(_has_room(case, job, node, since) for node in may_hold),
         )
         have = sum(node in fit for node in job.copies)
         if not have or job.ended is not None or case.has_expired(job):
@@ -122,13 +123,13 @@ def _has_room(case: Case, job: Job, node: str, since: Micros) -> bool:
 
 
 def _lacks_it_unnoticed(case: Case, job: Job, node: str) -> bool:
-    """Has the node lost its copy and kept its name, so that the other holders still list it?"""
-    lost_at = job.lost_on.get(node)
-    return (
-        lost_at is not None
-        and node not in job.copies
-        and case.world.renamed.get(node, NEVER) < lost_at
-    )
+    """Has the node lost its copy and kept its name, so that the other holders still list it? They
+    ask it only if the node that added the job is permanently lost since then."""
+    lost_at, world = job.lost_on.get(node), case.world
+    if lost_at is None or node in job.copies:
+        return False
+    is_asked = job.origin in world.removed and lost_at < world.crashes[job.origin].time
+    return not is_asked and world.renamed.get(node, NEVER) < lost_at
 
 
 def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:

@@ -283,6 +283,33 @@ def test_before_the_heal_nobody_notices_a_node_that_has_come_back_without_its_co
     assert [each for each in broken(trace.verdict()) if each == "L7"] == due
 
 
+@pytest.mark.parametrize(
+    ("nodes", "back", "gone", "due"),
+    [(3, "n1", "n2", []), (4, "n1", "n2", ["L7"]), (3, "n2", "n1", ["L7"])],
+    ids=["no other node", "another node", "holders ask each other"],
+)
+@pytest.mark.parametrize("is_healed", [False, True])
+def test_a_node_that_the_holder_still_lists_is_asked_only_without_the_node_of_the_addjob(
+    nodes: int, back: str, gone: str, due: list[str], *, is_healed: bool
+) -> None:
+    """everything, seeds 6245, 6343 and 6366."""
+    trace = Trace(nodes, consumers=(), config=(("replica-repair-after", "10"),))
+    trace.add(0, to=("n2", "n3"), options="replicate=3 retry=900 ttl=3600")
+    trace.row(5, "crash", back, cause="power")
+    trace.row(6, "start", back, cause="empty")
+    trace.row(10, "crash", gone, cause="kill")
+    trace.row(10, "remove", gone)
+    trace.row(12, "nodes", "n3", detail=f"{back} {gone}:fail" + " n4" * (nodes == 4))
+    if is_healed:
+        trace.heal(20)
+    else:
+        trace.row(10 + REPAIR + 1, "chaos.end")
+
+    verdict = trace.verdict(end=20 + REPAIR + 1) if is_healed else trace.verdict()
+
+    assert [each for each in broken(verdict) if each == "L7"] == due
+
+
 @pytest.mark.parametrize(("option", "due"), [("sync=2", ["L7"]), ("async", []), ("sync=3", [])])
 def test_copies_for_which_sync_did_not_wait_are_made_and_not_those_of_async(
     option: str, due: list[str]
