@@ -112,16 +112,21 @@ def on_reply(case: Case, row: Row) -> None:
     if taken >= count or case.is_live:
         return
     case.check("S19")
-    # A node waits for its journal before it takes further orders.
-    before = time - case.obligations.send_delay
     for job_id, copy in case.table(row.node).items():
         if copy.queueing is None or copy.queued_at >= time:
             continue
         queue = case.jobs[job_id].queue
         if queue in case.limits:
             continue
-        if queue in queues and not case.world.queue_pauses.is_possible(row.node, queue, before):
+        if queue in queues and not _may_be_paused(case, row.node, queue, time):
             asked = counted(count, "job")
             detail = f"{row.client} asked for {asked} and got {taken}, and this one stayed"
             case.violate("S19", detail, job_id, row.node)
             return
+
+
+def _may_be_paused(case: Case, node: str, queue: str, now: Micros) -> bool:
+    """May the queue have been paused until now? A slow node executes the order that ends the pause
+    after the batch during which it arrives."""
+    since = now - case.world.last_batch(node, now)
+    return case.world.queue_pauses.is_possible(node, queue, since)

@@ -18,7 +18,7 @@ class Interval:
     is_slow: bool = attrs.field(default=False, kw_only=True)
     """Something was slow, not stopped."""
     lag: Micros = attrs.field(default=0, kw_only=True)
-    """The additional delay of messages sent in the interval."""
+    """The additional delay of messages sent, or of batches begun, in the interval."""
 
     def meets(self, since: Micros, until: Micros) -> bool:
         """Does the interval overlap these times?"""

@@ -174,6 +174,13 @@ class World:
         """Was the node paused or slow at any time of this interval?"""
         return meets_any(self.pauses.get(node, ()), since, until)
 
+    def last_batch(self, node: str, until: Micros) -> Micros:
+        """Return how long a batch of the node that ended by then took, if the node was slow."""
+        intervals = self.pauses.get(node, ())
+        return max(
+            (each.lag for each in intervals if each.meets(until - each.lag, until)), default=0
+        )
+
     def has_been_down(self, node: str, since: Micros) -> bool:
         """Has the node had no process at any time since then?"""
         return any(each.end is None or each.end >= since for each in self.outages.get(node, ()))
@@ -379,7 +386,8 @@ class World:
         if interval is not None:
             interval.end = self.last_trouble = row.time
         if row.detail not in {"", "0"}:
-            interval = self.slow[key] = Interval(row.time, is_slow=True)
+            lag = int(row.detail) * MILLI if row.kind == "slow" else 0
+            interval = self.slow[key] = Interval(row.time, is_slow=True, lag=lag)
             self.pauses.setdefault(row.node, []).append(interval)
         if row.kind == "delay":
             self._on_lag(key, row.time, int(row.detail or 0) * MILLI)

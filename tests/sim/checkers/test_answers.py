@@ -117,25 +117,35 @@ def test_a_getjob_leaves_no_job_that_it_has_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("journal", "resumed", "is_right"),
-    [("yes", 2.98, True), ("no", 2.98, False), ("yes", 2.5, False)],
+    ("kind", "node", "ms", "until", "is_right"),
+    [
+        ("slow", "n1", 16, 9, True),
+        ("slow", "n1", 16, 3.005, True),
+        ("slow", "n1", 16, 2.9, False),
+        ("slow", "n1", 2, 9, False),
+        ("slow", "n2", 16, 9, False),
+        ("delay", "n1", 16, 9, False),
+    ],
 )
-def test_a_resumed_queue_gives_one_job_to_who_waits_and_may_wait_for_the_journal(
-    journal: str, resumed: float, *, is_right: bool
+def test_a_slow_node_ends_the_pause_of_a_queue_after_its_batch(
+    kind: str, node: str, ms: int, until: float, *, is_right: bool
 ) -> None:
-    """everything, seed 5838."""
-    trace = Trace(config=(("appendonly", journal),))
+    """everything, seed 5838: a client waits, so it gets the first job when the pause ends."""
+    trace = Trace()
     trace.plan = attrs.evolve(
         trace.plan, consumers=tuple(attrs.evolve(each, count=2) for each in trace.plan.consumers)
     )
-    trace.add(1)
-    trace.add(1, OTHER, body="c")
     trace.row(0.5, "pause-queue", "n1", detail="q out")
-    trace.row(resumed, "pause-queue", "n1", detail="q none")
-    trace.row(3, "unqueue", "n1", job=JOB, cause="served")
-    trace.row(3, "serve", "n1", job=JOB, client="c1", cause="served")
+    trace.add(1)
+    trace.add(1.5, OTHER, body="c")
+    peer = "n3" if kind == "delay" else ""
+    trace.row(2, kind, node, peer=peer, detail=str(ms))
+    trace.row(until, kind, node, peer=peer, detail="0")
+    trace.row(3, "pause-queue", "n1", detail="q none")
+    trace.row(3.013, "unqueue", "n1", job=JOB, cause="served")
+    trace.row(3.013, "serve", "n1", job=JOB, client="c1", cause="served")
     detail = "nacks=0 additional=0 body=b"
-    trace.row(3.01, "get.deliver", "n1", job=JOB, client="c1", detail=detail, ref=50)
+    trace.row(3.014, "get.deliver", "n1", job=JOB, client="c1", detail=detail, ref=50)
 
     assert ("S19" not in broken(trace.verdict())) == is_right
 
