@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 from disque_trio.sim.checkers import propagation
 from disque_trio.sim.checkers.messages import ACK
+from disque_trio.sim.checkers.obligations import DESYNC, MILLI
 from disque_trio.sim.checkers.propagation import DuplicateCase, Outcome
 from disque_trio.sim.checkers.records import Ack
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.job import gc_wait
 
 
 def ack_was_cut_off(duplicate: DuplicateCase) -> bool:
@@ -113,11 +115,17 @@ def ack_evicted(duplicate: DuplicateCase) -> bool:
 
 
 def ack_evicted_early(duplicate: DuplicateCase) -> bool:
-    """D3b if no other cause applies: a node evicted the ack, and the nodes that have it have not
-    had it for long enough to announce it themselves."""
-    due = duplicate.serve.time - duplicate.case.obligations.collection
-    known_since = duplicate.acked_copies().values()
-    return _was_ack_evicted(duplicate) and all(since >= due for since in known_since)
+    """D3b if no other cause applies: a node evicted the ack, and the nodes that it had told have
+    not had the time to announce it themselves."""
+    ours, acks = duplicate.case.obligations, duplicate.acks("ackjob")
+    if not _was_ack_evicted(duplicate) or _had_received_ack(duplicate, acks[0].time):
+        return False
+    due = duplicate.serve.time - ours.longest(gc_wait(0) * MILLI + DESYNC) - ours.spread_delay
+    return all(
+        copy.acked_by == "setack" and copy.acked_at >= due
+        for copy in duplicate.job.copies.values()
+        if copy.is_acked
+    )
 
 
 def _was_ack_evicted(duplicate: DuplicateCase) -> bool:

@@ -316,13 +316,15 @@ class Case:
         is_stopped = world.is_stopped(crash.node, since, crash.time)
         return lag is None or is_stopped or crash.time - since <= lag
 
-    # Jobs.
+    # Nodes.
 
     def keeps_dead_jobs(self, node: str) -> bool:
         """Does the version that the node runs keep dead jobs? The original does not."""
         lives = () if self.is_live else self.plan.capabilities_of(int(node[1:]))
         life = len(self.world.outages.get(node, ()))
         return not lives or not KEEPS_ALL & ~lives[min(life, len(lives) - 1)]
+
+    # Jobs.
 
     def job(self, job_id: str) -> Job:
         """The record of a job, created if there is none."""

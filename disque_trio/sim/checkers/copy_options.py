@@ -138,7 +138,8 @@ def _is_from_before(case: Case, row: Row, job: Job, copy: Copy) -> bool:
     changed the life that a dead job has left?"""
     before = copy.before
     if row.cause != "loaded":
-        return deadletters.may_precede_state(case, job, copy)
+        sender = job.copies.get(copy.came_from)
+        return sender is not None and deadletters.may_precede_state(case, sender, copy)
     return case.obligations.can_step or (
         before is not None
         and (

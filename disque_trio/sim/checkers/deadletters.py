@@ -41,7 +41,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 def _judge_copy(case: Case, row: Row, job: Job, copy: Copy) -> None:
     """S26: a copy arrives with the state that its sender had when it made the message."""
     sender = job.copies.get(copy.came_from)
-    if sender is None or sender.state == ALIVE or may_precede_state(case, job, copy):
+    if sender is None or sender.state == ALIVE or may_precede_state(case, sender, copy):
         return
     case.check("S26")
     if copy.state < sender.state:
@@ -49,11 +49,10 @@ def _judge_copy(case: Case, row: Row, job: Job, copy: Copy) -> None:
         case.violate("S26", f"{detail} {sender.state}", job.id, row.node)
 
 
-def may_precede_state(case: Case, job: Job, copy: Copy) -> bool:
+def may_precede_state(case: Case, sender: Copy, copy: Copy) -> bool:
     """Was the message of the copy made before the job died or was redriven at its sender? A journal
     may have held it back."""
-    sender = job.copies.get(copy.came_from)
-    if sender is None:
+    if sender.state == ALIVE:
         return False
     made = copy.first_sent_at - case.obligations.send_delay
     return sender.left_since >= made or case.world.was_disk_faulty(sender.node, copy.first_sent_at)

@@ -77,6 +77,8 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
             copy.first_sent_at = incoming.first_sent
             source = job.copies.get(incoming.sender)
             copy.is_back = source is not None and source.since < copy.sent_at and source.is_back
+    if cause != "loaded" or before is None:
+        copy.source = (copy.came_from, copy.sent_at)
     if copy.is_late and cause == "repljob":
         case.mark("late_repljob")
 
@@ -107,9 +109,8 @@ def _load(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
     if before is not None:
         copy.base = before.base if before.is_dummy == copy.is_dummy else None
         copy.postponed_at = before.postponed_at
-        copy.came_from, copy.sent_at = before.came_from, before.sent_at
-        copy.first_sent_at = before.first_sent_at
         copy.is_back = copy.is_back or before.is_back
+        copy.source = before.source
     listed = job.listed.pop(row.node, {})
     job.perhaps_listed.setdefault(row.node, []).extend(listed)
     _forget_gc(job, row.node)

@@ -333,12 +333,11 @@ def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:
 def _is_unreached(case: Case, job: Job, ack: Ack, copy: Copy) -> bool:
     """Did no message of the FASTACK reach the node of the copy, or the node that has sent the copy
     since then?"""
-    if copy.sent_at <= ack.time:
+    sender, sent_at = copy.source
+    if sent_at <= ack.time:
         return _was_unsent(case, job, ack, copy.node)
-    source = job.copies.get(copy.came_from)
-    return (
-        source is not None and source.since < copy.sent_at and _is_unreached(case, job, ack, source)
-    )
+    source = job.copies.get(sender)
+    return source is not None and source.since < sent_at and _is_unreached(case, job, ack, source)
 
 
 def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:

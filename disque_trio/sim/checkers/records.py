@@ -159,6 +159,9 @@ class Copy:
     drop in a power failure?"""
     came_from: str = ""
     """The node that sent the copy; empty if it did not come in a message."""
+    source: tuple[str, Micros] = ("", NEVER)
+    """The node that sent the copy, if any, and when. A copy that is loaded keeps that of the one
+    that was written."""
     is_offline: bool = False
     """The node is down; the copy may be on its disk."""
     confirmed_at: Micros = NEVER
@@ -346,7 +349,7 @@ class Job:
     """By node: when its consumer closed that connection, which the node detects later."""
     ack_invoked: Micros | None = None
     redriven_at: Micros = NEVER
-    """When REDRIVE last began its TTL anew."""
+    """When REDRIVE last restarted its TTL."""
     acks: list[Ack] = attrs.Factory(list)
     wait: Wait | None = None
     """The last NACK or RELEASE with a delay, unless a client has ended the delay."""

@@ -354,7 +354,7 @@ def _is_cut_short(job: Job, lease: Lease) -> bool:
 def before_working_ok(case: Case, row: Row, job: Job) -> None:
     """S11: WORKING is refused after half of the TTL. Nodes measure the age by wall clocks."""
     invoked = case.operations.get((row.client, row.ref, row.job))
-    age = None if invoked is None else _age(case, job, invoked)
+    age = None if invoked is None else _age(case, job, row.node, invoked)
     if age is None or job.options is None:
         return
     case.check("S11")
@@ -365,8 +365,8 @@ def before_working_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def on_working_refused(case: Case, row: Row, job: Job) -> None:
-    """S11: and not before."""
-    age = _age(case, job, row.time) if row.cause == "TOOLATE" else None
+    """S11: WORKING is not refused as too late before half of the TTL."""
+    age = _age(case, job, row.node, row.time) if row.cause == "TOOLATE" else None
     if age is None or job.options is None:
         return
     case.check("S11")
@@ -376,11 +376,15 @@ def on_working_refused(case: Case, row: Row, job: Job) -> None:
         case.violate("S11", detail, job.id, row.node)
 
 
-def _age(case: Case, job: Job, time: Micros) -> Micros | None:
-    """Return the time since the job was created or redriven; None if it is unknown."""
-    if job.created_at is None or case.obligations.differs:
+def _age(case: Case, job: Job, node: str, time: Micros) -> Micros | None:
+    """Return the time since the job was created, or last redriven as far as the node knows; None if
+    it is unknown."""
+    copy = job.copies.get(node)
+    if job.created_at is None or copy is None or case.obligations.differs:
         return None
-    return time - max(job.created_at, job.redriven_at)
+    if not copy.state[0]:
+        return time - job.created_at
+    return time - job.redriven_at if copy.state[0] == job.state[0] else None
 
 
 def _check_order(case: Case, row: Row, job: Job) -> None:

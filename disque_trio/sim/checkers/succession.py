@@ -218,11 +218,11 @@ def _has_copies(case: Case, job: Job) -> bool:
     if job.ended is not None:
         return True
     options = _options(case, job)
-    if options is None or options.is_async:
-        # SYNC is unknown if the client of its ADDJOB has gone.
+    if options is not None and options.is_async:
         return True
-    # Its ADDJOB waits for this number of copies.
-    wanted = min(numbers(job.first_record).get("replicate", 1), options.sync)
+    # Its ADDJOB waits for this number of copies. If its client has gone, SYNC is unknown.
+    sync = 1 if options is None else options.sync
+    wanted = min(numbers(job.first_record).get("replicate", 1), sync)
     return job.holders() + job.destroyed >= wanted
 
 

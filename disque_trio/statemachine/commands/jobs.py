@@ -235,7 +235,7 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
             b"LOST The job was returned, or delivered to another worker, since: leave it alone."
         )
     left = job.expires - node.mono
-    # REDRIVE begins the TTL anew.
+    # REDRIVE restarts the TTL.
     life = job.dead_state.life or node.wall - job.ctime // 1_000_000 + left
     if life > 0 and life - left > life // 2:
         raise CommandError(

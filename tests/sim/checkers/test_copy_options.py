@@ -118,6 +118,19 @@ def test_a_journal_may_hold_back_a_copy_from_before_a_death(died: float, *, is_f
     assert bool(problems(trace)) == is_found
 
 
+def test_a_faulty_disk_at_the_sender_shortens_no_life() -> None:
+    trace = told(says(), says())
+    trace.row(1, "disk.error", "n1", detail="yes")
+    trace.row(1.2, "crash", "n2", cause="kill")
+    trace.row(1.3, "start", "n2", cause="empty")
+    trace.send(2, "repljob", "n1", "n2", detail=f"jobs={JOB} holders=n1,n2")
+    trace.row(2.002, "hold", "n2", job=JOB, cause="repljob", detail=says(left=HOUR - 9000))
+
+    assert problems(trace) == [
+        "the record (repljob) has 3591000 ms of its TTL left, and 3599000 are"
+    ]
+
+
 LEAVES = [(1, "leave", {"detail": "yes"}), (4, "leave", {"detail": "no"})]
 PAUSES = [(1, "pause-queue", {"detail": "q in"}), (4, "pause-queue", {"detail": "q none"})]
 SHORT = [(1, "memory", {"detail": "1000"}), (4, "memory", {"detail": "0"})]

@@ -206,7 +206,7 @@ def test_d3b_the_ack_was_evicted() -> None:
     assert trace.verdict().duplicates == {"D3b": 1}
 
 
-@pytest.mark.parametrize(("told", "cause"), [(11, "D3b"), (5.5, "DX")])
+@pytest.mark.parametrize(("told", "cause"), [(11, "D3b"), (9, "DX"), (5.5, "DX")])
 def test_d3b_another_holder_has_learned_it_just_now(told: float, cause: str) -> None:
     """everything, seed 5648."""
     trace = leased()

@@ -243,15 +243,36 @@ def test_nor_is_anybody_refused_before(age: float, due: list[str]) -> None:
     assert [name for name in broken(trace.verdict()) if name == "S11"] == due
 
 
-@pytest.mark.parametrize(("age", "due"), [(2600, []), (2850, ["S11"])])
-def test_redrive_begins_the_ttl_anew(age: float, due: list[str]) -> None:
-    """everything, seed 6628."""
+def redriven(age: float, node: str) -> Trace:
+    """n1 redrives the job at 1000 s, and the others do not learn of it. A worker asks for more
+    time."""
     trace = Trace()
     trace.add(0)
     trace.row(2, "dead", "n1", job=JOB, cause="nack-dead", detail="redriven=0 left=604800000")
     trace.row(1000, "redrive", "n1", job=JOB, cause="redriven", detail="redriven=1 left=3600000")
-    trace.row(age, "working.invoke", "n1", job=JOB, client="c1", ref=99)
-    trace.row(age + 0.1, "working.ok", "n1", job=JOB, client="c1", ref=99, detail="10")
+    trace.row(age, "working.invoke", node, job=JOB, client="c1", ref=99)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("age", "node", "due"),
+    [(2600, "n1", []), (2850, "n1", ["S11"]), (1700, "n2", []), (1850, "n2", ["S11"])],
+)
+def test_redrive_restarts_the_ttl_where_it_is_known(age: float, node: str, due: list[str]) -> None:
+    """everything, seed 6628."""
+    trace = redriven(age, node)
+    trace.row(age + 0.1, "working.ok", node, job=JOB, client="c1", ref=99, detail="10")
+
+    assert [name for name in broken(trace.verdict()) if name == "S11"] == due
+
+
+@pytest.mark.parametrize(
+    ("age", "node", "due"),
+    [(2600, "n1", ["S11"]), (2850, "n1", []), (1700, "n2", ["S11"]), (1850, "n2", [])],
+)
+def test_nor_does_anybody_else_refuse_before(age: float, node: str, due: list[str]) -> None:
+    trace = redriven(age, node)
+    trace.row(age + 0.1, "working.refused", node, job=JOB, client="c1", ref=99, cause="TOOLATE")
 
     assert [name for name in broken(trace.verdict()) if name == "S11"] == due
 

@@ -251,17 +251,24 @@ def test_these_are_as_many_as_its_addjob_waits_for(
     assert ("S29" in broken(trace.verdict())) == finds
 
 
-@pytest.mark.parametrize("leaves", [True, False])
-def test_what_an_addjob_waits_for_is_unknown_if_its_client_has_gone(*, leaves: bool) -> None:
+@pytest.mark.parametrize(
+    ("leaves", "has_copy", "finds"),
+    [(True, True, False), (False, True, True), (True, False, True)],
+)
+def test_more_than_one_copy_is_not_due_if_the_client_of_the_addjob_has_gone(
+    *, leaves: bool, has_copy: bool, finds: bool
+) -> None:
     """everything, seed 6222."""
     trace = Trace(config=(("default-sync", "0"),))
     add(trace, 1)
     follower(trace, 2, change={"replicate=1": "replicate=2"}, is_answered=False)
     if leaves:
         trace.row(2.004, "add.unknown", "n2", queue="q", client="p", ref=90, cause="quit")
+    if not has_copy:
+        trace.row(2.0045, "drop", "n2", job=OTHER, cause="unreplicated")
     replaced(trace, 2.005)
 
-    assert ("S29" in broken(trace.verdict())) != leaves
+    assert ("S29" in broken(trace.verdict())) == finds
 
 
 def test_a_job_that_a_worker_has_is_not_replaced() -> None:
