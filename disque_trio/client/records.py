@@ -82,7 +82,8 @@ class QueueStats:
     leased: int | None = None
     dead: int | None = None
     next_age: float | None = None
-    """Time since the next job to be delivered was added; 0 without jobs."""
+    """Time since the next job to be delivered was first due: added, and its DELAY over, or
+    redriven; 0 without jobs."""
     deliveries: int | None = None
     acks: int | None = None
     unqueued: int | None = None

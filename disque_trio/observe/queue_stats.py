@@ -41,8 +41,8 @@ class Stats(NamedTuple):
     leased: int | None
     dead: int | None
     made: int
-    """When the next job was added, in Unix milliseconds; 0 if there is none, or the node does not
-    report it."""
+    """When the next job was first due, in Unix milliseconds; 0 if there is none, or the node does
+    not report it."""
     pause: str
     restored: int | None = None
     """Jobs that wait for the end of their RETRY after a restart of the node."""

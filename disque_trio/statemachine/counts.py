@@ -21,6 +21,7 @@ from disque_trio.statemachine.base import (
     CommandError,
     Failure,
     JobId,
+    Millis,
 )
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
@@ -208,12 +209,26 @@ def delivered(node: NodeState, jobs: Sequence[Job], name: bytes = b"", leases: i
         node.leased[name] = node.leased.get(name, 0) + leases
 
 
+def due_since(node: NodeState, job: Job) -> Millis:
+    """When the job was first due, in Unix milliseconds: added, and its DELAY over, or redriven."""
+    if life := job.dead_state.life:
+        return node.wall - max(life - (job.expires - node.mono), 0)
+    return job.made + job.delay
+
+
+def waited(node: NodeState, job: Job) -> Millis:
+    """The time since then; inexact if the clocks of the two nodes differ."""
+    return max(node.wall - due_since(node, job), 0)
+
+
 def _note_waits(node: NodeState, jobs: Sequence[Job]) -> None:
     tally = node.tally
     before = tally.delivered - len(jobs)
     while tally.next_wait <= tally.delivered:
         job = jobs[tally.next_wait - before - 1]
-        tally.wait.note(node.wall - job.made - job.delay)
+        # Extensions are rare, and a call costs as much as the rest.
+        is_plain = job.extensions is None
+        tally.wait.note(node.wall - job.made - job.delay if is_plain else waited(node, job))
         tally.next_wait += SAMPLED
 
 

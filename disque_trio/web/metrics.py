@@ -22,7 +22,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from disque_trio.node import Node
-from disque_trio.statemachine import limiting, metrics, pressure
+from disque_trio.statemachine import counts, limiting, metrics, pressure
 from disque_trio.statemachine.backlog import Backlog
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, PFAIL, Millis
 from disque_trio.statemachine.chores import Vitals
@@ -68,7 +68,7 @@ class Sums:
             return
         self.at_limits += limiting.waits(node, queue)
         self.queued += queue.length
-        age = max(node.wall - oldest.made - oldest.delay, 0)
+        age = counts.waited(node, oldest)
         self.head_age = max(self.head_age, age)
         self.behind += age >= BEHIND and not queue.waiting
 

@@ -17,7 +17,7 @@ def test_a_job_is_delayed_then_queued_then_leased_then_acknowledged() -> None:
 
     rig.advance(3_000)
     assert counts(rig) == (0, 0, 0, 0)
-    assert stat(rig)[b"age-ms"] == 3_000
+    assert stat(rig)[b"age-ms"] == 1_000
 
     rig.ask("GETJOB", "FROM", "q")
     assert counts(rig) == (0, 1, 1, 0)
@@ -25,6 +25,18 @@ def test_a_job_is_delayed_then_queued_then_leased_then_acknowledged() -> None:
     rig.ask("ACKJOB", job.id)
     assert counts(rig) == (0, 0, 1, 1)
     assert stat(rig)[b"age-ms"] == 0
+
+
+def test_a_redriven_job_waits_since_it_was_redriven() -> None:
+    rig = Rig()
+    job = rig.add("RETRY", 10)
+    rig.ask("NACK", job.id, "DEAD")
+    rig.advance(3_600_000)
+    rig.ask("REDRIVE", job.id)
+
+    rig.advance(2_000)
+
+    assert stat(rig)[b"age-ms"] == 2_000
 
 
 def test_a_lease_that_is_over_is_not_counted() -> None:

@@ -304,7 +304,7 @@ def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     leased = node.leased.get(queue.name, 0)
     reply += [b"delayed", delayed, b"leased", leased, b"dead", dead]
     oldest = queue.oldest()
-    reply += [b"age-ms", 0 if oldest is None else max(node.wall - oldest.made, 0)]
+    reply += [b"age-ms", 0 if oldest is None else counts.waited(node, oldest)]
     reply += [b"deliveries", queue.jobs_out - queue.transferred, b"acks", queue.acks]
     reply += [b"unqueued", node.unqueued.get(queue.name, 0)]
     restored, due = waiting(node, node.restored.get(queue.name))

@@ -16,7 +16,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import limiting, transfer
+from disque_trio.statemachine import counts, limiting, transfer
 from disque_trio.statemachine.base import (
     ACTIVE,
     DELAYED,
@@ -220,7 +220,7 @@ def _plain_figures(node: NodeState, queue: Queue) -> bytes:
         waiting(node, node.delayed.get(name))[0],
         node.leased.get(name, 0),
         len(node.dead.get(name, ())),
-        0 if oldest is None else oldest.made,
+        0 if oldest is None else counts.due_since(node, oldest),
         PAUSE_NAMES[queue.paused],
     )
 
