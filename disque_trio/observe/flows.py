@@ -136,7 +136,7 @@ class Flows:
         invalid id and for a flow that cannot be read."""
         id = word(args, "id")
         if not id.startswith("D-"):
-            raise MistakeError(f"'{id}' is no flow: ids begin with D-")
+            raise MistakeError(f"'{id}' is not the id of a flow: ids begin with D-")
         await self.survey.look()
         found = await Jobs(self.survey.client).find(id)
         try:
@@ -322,10 +322,10 @@ def _task(job: JobDetails) -> str:
 def _why(copies: Sequence[Copy]) -> str:
     if copies:
         task = next(filter(None, (_task(each.job) for each in copies)), "")
-        return f"it is no flow, but a job{' of task ' * bool(task)}{task}"
+        return f"it is not a flow, but a job{' of task ' * bool(task)}{task}"
     return (
-        "no node that answers has it: it is over, or was never added. When a flow is over, nodes "
-        "remember its members, but not which they were"
+        "no node that answers has it: it has ended, or was never added. After a flow has ended, "
+        "nodes do not know which jobs were its members"
     )
 
 

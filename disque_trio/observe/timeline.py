@@ -1,22 +1,22 @@
-"""The topic `job-timeline`: what has happened to one job at all nodes, in the order of time.
+"""The topic `job-timeline`: the events of one job at all nodes, in order of time.
 
 Asked with `{"id": "D-…"}`. The answer:
 
-- `id`; `traced`: does any node trace the job, or has it rows of it?; `why` in a sentence: why there
-  is something, or nothing, to see.
+- `id`; `traced`: does any node trace the job, or has it rows of it?; `why`: a sentence why there
+  are events, or none.
 - `nodes`, for each node that answers: `node` (its address), `name` (n1 …), `rows` (how many),
   `why` (`sampled`, `queue`, `asked`, `trouble`, or null if this node does not trace it), `on` (does
-  the trace go on?), `here` (has it the job?), `omitted` (rows that it has left out), `right_ms` (by
-  how much its clock was set right, negative if it is ahead) and `error_ms` (give or take).
+  the trace continue?), `here` (has it the job?), `omitted` (the number of rows that it dropped),
+  `right_ms` (the correction of its clock, negative if it is ahead) and `error_ms` (its error).
 - `clocks`: for each node whose clock is off by more than the error, a sentence such as
-  "n2: clock set right by −12 ± 3 ms".
+  "n2: clock corrected by −12 ± 3 ms".
 - `run`: null without rows, or what the page of a file is made of (`sim.picture.page.content`): in
   its `run` is the slice that the timeline draws (`sim.picture.table`), with all rows; in its
   `head.zero` the calendar time of the first row, which is time 0. Nodes have the names above, also
-  those that did not answer but were spoken of. The first job of the slice is the job.
+  those that only appear in rows of others. The first job of the slice is the job.
 
-Nodes that did not answer are in `unreached`, as in all topics. As long as nothing happens to the
-job, the answer is the same to the letter.
+Nodes that did not answer are in `unreached`, as in all topics. As long as the job has no new
+events, the answer is identical.
 """
 
 import time
@@ -71,7 +71,7 @@ class Timelines:
         """Return the answer of the topic."""
         id = word(args, "id")
         if not id.startswith("D-"):
-            raise MistakeError(f"'{id}' is no job: ids begin with D-")
+            raise MistakeError(f"'{id}' is not the id of a job: ids begin with D-")
         found = await self._ask_all(survey, id)
         state = [(str(each.address), _state(each.trace)) for each in found.items]
         kept = self.answers.get(id)
@@ -123,7 +123,7 @@ class Timelines:
 
 def _micros(clock: Any) -> int:
     if isinstance(clock, DisqueError):
-        raise DisqueError(f"it does not tell the time: {clock}")
+        raise DisqueError(f"its reply to TIME is invalid: {clock}")
     micros: int = clock
     return micros
 
@@ -134,9 +134,7 @@ def _trace(reply: Any, short: str) -> TraceReply | None:
     try:
         return parse_trace_reply(reply, short)
     except (TypeError, ValueError, KeyError):
-        raise DisqueError(
-            "it does not tell what TRACE GET tells: TRACE is something else"
-        ) from None
+        raise DisqueError("its reply to TRACE GET is invalid") from None
 
 
 def _state(trace: TraceReply | None) -> object:
@@ -225,21 +223,21 @@ def _is_off(node: Json) -> bool:
 
 def _set_right(node: Json) -> str:
     by, error = f"{node['right_ms']:+.0f}".replace("-", "−"), max(node["error_ms"], 1)
-    return f"{node['name'] or node['node']}: clock set right by {by} ± {error:.0f} ms"
+    return f"{node['name'] or node['node']}: clock corrected by {by} ± {error:.0f} ms"
 
 
 _WHYS: Final = {
-    "asked": "somebody has asked for it (TRACE JOB)",
-    "trouble": "traced since it was given back or queued again",
-    "queue": "one of those of its queue that are traced (TRACE QUEUE)",
-    "sampled": "one of those of which trace-sample keeps traces",
+    "asked": "traced on request (TRACE JOB)",
+    "trouble": "traced since it failed or was requeued",
+    "queue": "in the sample of its queue (TRACE QUEUE)",
+    "sampled": "in the sample of all jobs (trace-sample)",
 }
 
 
 def _why(replies: Sequence[TimelineReply]) -> str:
     whys = [each.trace.why for each in replies if each.trace is not None]
     if not whys:
-        return "it is not traced: “trace on” writes down what happens to it from then on"
+        return "it is not traced: “Trace on” records its events from then on"
     return next((text for why, text in _WHYS.items() if why in whys), "")
 
 

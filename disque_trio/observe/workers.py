@@ -20,17 +20,17 @@ from disque_trio.worker.reporting import Report
 from disque_trio.worker.times import WINDOW_S, TaskTimes, merged
 
 GONE_S: Final = 600.0
-"""How long a worker that has vanished is shown."""
+"""How long a worker that has disappeared is shown."""
 MOST_CLIENTS: Final = 500
 """The maximum number of connections that are shown."""
 SLOWEST: Final = 50
 """The maximum number of running jobs that are shown; those that run longest."""
 _SEEN_S: Final = 2.5
-"""A report that was last seen so long ago is not there any more."""
+"""A report that has not been seen for this long no longer exists."""
 _MARGIN_S: Final = 5.0
-"""In this time before the end of its TTL, a report may be missing already."""
+"""This long before the end of its TTL, a report may already be missing."""
 _CROWD: Final = 2000
-"""A node with more connections is not asked for them: the answer would block its loop."""
+"""A node with more connections is not queried for them: the reply would block its event loop."""
 _ENDING: Final = ("draining", "aborting", "stopped")
 """States of a worker that is about to end."""
 _TAKING: Final = ("starting", "running")
@@ -47,7 +47,7 @@ class Followed:
     taken_s: float | None = None
 
     def note(self, worker: KnownWorker, now: float) -> None:
-        """Take a newer report."""
+        """Record a newer report."""
         before, seconds = self.worker.report, worker.report.up_s - self.worker.report.up_s
         if seconds > 0:
             self.taken_s = round(max(worker.report.ended - before.ended, 0) / seconds, 2)
@@ -92,7 +92,7 @@ class Workers:
                 del self._workers[control]
 
     def _has_ended(self, followed: Followed, now: float, unreached: Mapping[str, str]) -> bool:
-        """Has the worker ended in order? Then it has removed its report."""
+        """Has the worker stopped normally? Then it has removed its report."""
         worker = followed.worker
         beat_s, node = worker.age_s + now - followed.at, self.survey.nodes.get(str(worker.node))
         if worker.report.state in _ENDING:

@@ -245,7 +245,7 @@ def test_a_plan_is_json_as_well(disque_server: Server, capsys: pytest.CaptureFix
     assert main(["queues", "pause", "mail", "--url", disque_server.url, "--plan", JSON]) == 0
 
     told = json.loads(capsys.readouterr().out)
-    assert told["says"][0] == 'queue "mail" takes no jobs and delivers none at 1 node'
+    assert told["says"][0] == 'queue "mail" accepts no jobs and delivers none at 1 node'
     assert told["count"] == 0
 
 

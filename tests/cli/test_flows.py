@@ -102,5 +102,5 @@ def test_what_cannot_be_done_is_told_with_the_reason(disque_server: Server, aske
     flow = added(disque_server)
 
     assert f"no member of flow {flow.id} is dead" in asked("retry", flow.id, status=1)[1]
-    assert "it is over, or was never added" in asked("show", NOBODY, status=1)[1]
-    assert "it is over, or was never added" in asked("cancel", NOBODY, "--yes", status=1)[1]
+    assert "it has ended, or was never added" in asked("show", NOBODY, status=1)[1]
+    assert "it has ended, or was never added" in asked("cancel", NOBODY, "--yes", status=1)[1]

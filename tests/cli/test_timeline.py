@@ -18,9 +18,9 @@ def row(time: int, kind: str, node: str, **rest: Any) -> Row:
 
 HISTORY = History(
     is_traced=True,
-    why="traced since it was given back or queued again",
+    why="traced since it failed or was requeued",
     nodes=[{"name": "n1", "node": "a:1", "omitted": 0}, {"name": "", "node": "b:1", "omitted": 7}],
-    clocks=["n2: clock set right by −12 ± 1 ms"],
+    clocks=["n2: clock corrected by −12 ± 1 ms"],
     rows=[
         row(0, "hold", "n1", cause="add"),
         row(100, "send", "n1", peer="n10", cause="repljob", detail="jobs=1"),
@@ -37,7 +37,7 @@ def test_each_event_is_a_line_behind_what_is_known_of_the_whole() -> None:
 
     assert first == f"{ID}, {HISTORY.why}; the first event was at 2027-01-15T08:00:00.000000+00:00"
     assert others == [
-        "n2: clock set right by −12 ± 1 ms",
+        "n2: clock corrected by −12 ± 1 ms",
         "b:1: 7 events omitted",
         "    +0.000000  n1   has a record of the job (add)",
         "    +0.000100  n1   sends REPLJOB to n10: jobs=1",
@@ -71,13 +71,13 @@ def test_a_snooze_is_told_as_one_and_a_backoff_as_a_retry() -> None:
 def test_words_that_nobody_knows_are_told_as_they_are() -> None:
     """A node of a later release may tell of anything, and so may one that means harm."""
     news = row(0, "{new}", "n1\x1b[2J", peer="{0}", cause="{why}", detail="{")
-    way = attrs.evolve(HISTORY, clocks=["n2\r: clock set right"], rows=[news])
+    way = attrs.evolve(HISTORY, clocks=["n2\r: clock corrected"], rows=[news])
     others = [{"name": "", "node": "b\n:1", "omitted": 7}]
 
     found = list(timeline.lines(ID, attrs.evolve(way, nodes=others)))
 
     assert found[1:] == [
-        "n2\\r: clock set right",
+        "n2\\r: clock corrected",
         "b\\n:1: 7 events omitted",
         "    +0.000000  n1\\x1b[2J  {new} {0} ({why}): {",
     ]

@@ -114,7 +114,7 @@ def test_the_way_of_a_job_is_told_by_all_nodes(pair: Cluster, queue: str) -> Non
     first, *events = asked(pair, "jobs", "show", job, "--timeline").splitlines()
     way = told(pair, "jobs", "show", job, "--timeline")
 
-    assert first.startswith(f"{job}, somebody has asked for it (TRACE JOB); the first event was at")
+    assert first.startswith(f"{job}, traced on request (TRACE JOB); the first event was at")
     says = [
         found[1]
         for line in events
@@ -174,7 +174,7 @@ def test_a_job_that_waits_is_queued_now(pair: Cluster, queue: str) -> None:
     assert told(pair, "jobs", "requeue", late, failed)["count"] == 2
     assert call(pair, "QLEN", queue) == call(pair, "QLEN", f"{queue}-2") == 1
     said = asked(pair, "jobs", "requeue", late, status=1)
-    assert said == f"disque-trio jobs: {late} is queued already\n"
+    assert said == f"disque-trio jobs: {late} is already queued\n"
 
 
 def test_a_job_that_a_worker_has_is_queued_only_if_one_is_sure(pair: Cluster, queue: str) -> None:
@@ -182,7 +182,7 @@ def test_a_job_that_a_worker_has_is_queued_only_if_one_is_sure(pair: Cluster, qu
     call(pair, "GETJOB", "FROM", queue)
 
     said = asked(pair, "jobs", "requeue", job, status=2)
-    assert "then it runs twice. To confirm, give --yes\n" in said
+    assert "the job may then run twice. To confirm, give --yes\n" in said
     assert call(pair, "QLEN", queue) == 0
     asked(pair, "jobs", "requeue", job, "--yes")
     assert call(pair, "QLEN", queue) == 1
@@ -229,7 +229,7 @@ def test_dead_jobs_are_listed_run_again_and_dropped(pair: Cluster, queue: str) -
     assert told(pair, "queues", "redrive", queue, "--reason", "card")["count"] == 1
     assert told(pair, "queues", "drop", queue, "--yes")["count"] == 1
     assert told(pair, "jobs", "dead", "--queue", queue) == []
-    assert "name a queue, or words of the reason" in asked(pair, "queues", "drop", status=1)
+    assert "name a queue, or a text of the reason" in asked(pair, "queues", "drop", status=1)
 
 
 def test_a_dead_job_with_two_copies_counts_once(pair: Cluster, queue: str) -> None:
@@ -286,9 +286,7 @@ def test_a_queue_is_paused_and_resumed_at_all_nodes(pair: Cluster, queue: str) -
     top = asked(pair, "top", "--once", "--interval", "0.1")
     assert all(f"out at {name}" in top for name in names)
     said = asked(pair, "queues", "resume", queue)
-    assert [line.partition(": ")[2] for line in said.splitlines()] == 2 * [
-        "takes and delivers jobs"
-    ]
+    assert [line.partition(": ")[2] for line in said.splitlines()] == 2 * ["resumed"]
     [found] = [each for each in told(pair, "queues", "list") if each["name"] == queue]
     assert found["paused"] == {}
 
@@ -322,7 +320,7 @@ def test_a_purge_ends_the_jobs_of_all_nodes_if_one_is_sure(pair: Cluster, queue:
     bury(pair, queue, "why")
 
     said = asked(pair, "queues", "purge", queue, status=2)
-    assert f'2 jobs queued in "{queue}" end, and are never delivered' in said
+    assert f'2 jobs queued in "{queue}" are removed, and are never delivered' in said
     assert "To confirm, give --yes" in said
     assert told(pair, "queues", "purge", queue, "--yes")["count"] == 2
     assert told(pair, "queues", "drop", queue, "--yes")["count"] == 1

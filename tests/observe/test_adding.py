@@ -56,7 +56,7 @@ async def test_a_job_is_added_with_the_options_of_addjob(nursery: trio.Nursery) 
         ({"queue": "q", "body": "b", "keep": 1}, "KEEP needs UNIQUE"),
         ({"queue": "q", "body": "b", "priority": 101}, "'priority' is not a number from -100 to"),
         ({"queue": "q", "body": "b", "ttl": 1.5}, "'ttl' is not a number from 1 to"),
-        ({"queue": "q", "body": "b", "sync": "many"}, "sync 'many' is no number of nodes"),
+        ({"queue": "q", "body": "b", "sync": "many"}, "sync 'many' is neither a number of nodes"),
         ({"queue": "q", "body": "b", "is_async": 1}, "'is_async' is neither true nor false"),
         ({"queue": "q", "body": "b", "if_exists": "x"}, "if_exists 'x' is not one of return"),
     ],
@@ -87,7 +87,7 @@ async def test_a_paused_queue_is_told_before_a_job_is_added(nursery: trio.Nurser
 
     plan = await planned(seen, "queues add", queue="mail", body="b")
 
-    assert plan.says[-1] == f"{name} refuses jobs of the queue: its input is paused there"
+    assert plan.says[-1] == f"the input of the queue is paused at {name}: jobs are refused"
     with pytest.raises(DisqueError, match="PAUSED"):
         await done(plan)
 
@@ -102,7 +102,7 @@ async def test_a_dead_job_is_replaced_by_one_with_another_body(nursery: trio.Nur
 
     added, ended = outcome.says
     new = await shown(seen, added.removeprefix("added "))
-    assert (ended, new.id != old) == (f"{old} has ended", True)
+    assert (ended, new.id != old) == (f"removed {old}", True)
     assert (new.body, new.state, new.nacks, new.repl) == (b"to: eve", "queued", 0, 2)
     assert (new.retry, new.more["limit"], new.more["backoff"]) == (60, 3, 2000)
     left = await seen.client.run(commands.show(old))
@@ -116,7 +116,7 @@ async def test_a_job_that_replaces_another_one_has_its_key(nursery: trio.Nursery
     plan = await planned(seen, "jobs edit", id=old, body="b")
     outcome = await done(plan)
 
-    assert "CANCEL KEY ends the old job, and frees the key for the new one" in plan.says
+    assert "CANCEL KEY removes the old job, and frees the key for the new one" in plan.says
     new = outcome.says[-1].removeprefix("added ")
     assert await seen.client.addjob("mail", "c", replicate=2, retry=60, unique="k") == new
     jobs = await seen.client.getjob("mail", count=9)

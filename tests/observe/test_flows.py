@@ -105,13 +105,13 @@ async def test_dead_members_are_redriven_and_the_end_is_still_shown(disque_serve
 
         says, outcome = await seen.operate("flows retry", flow.id)
 
-        assert says[0] == "queued again as if they were new: 1 encode"
-        assert (outcome.count, outcome.says) == (1, ["redrove 1 job"])
+        assert says[0] == "enqueued with all their attempts: 1 encode"
+        assert (outcome.count, outcome.says) == (1, ["redriven: 1 job"])
         view = await seen.until(flow.id, "done")
         assert view["counts"] == {"done": 5}
         listed = (await seen.told("flows"))["flows"]
         assert [each["state"] for each in listed if each["id"] == flow.id] == ["done"]
-        with pytest.raises(MistakeError, match="it is over"):
+        with pytest.raises(MistakeError, match="it has ended"):
             await seen.operate("flows retry", flow.id)
 
 
@@ -132,7 +132,7 @@ async def test_a_flow_that_is_cancelled_shows_which_members_that_has_ended(
 
         says, outcome = await seen.operate("flows cancel", id)
 
-        assert says[:2] == ["not added: 1 publish", "ended where they run or wait: 1 hang"]
+        assert says[:2] == ["not added: 1 publish", "removed, because they wait or run: 1 hang"]
         assert outcome.says == ["the flow is cancelled"]
         with trio.fail_after(60):
             while (view := await seen.told("flow", id=id))["counts"] != {"done": 1, "cancelled": 2}:
@@ -165,7 +165,7 @@ async def test_what_is_no_flow_is_told_with_the_reason(disque_server: Server) ->
         plain = (await app.tasks["cut"].enqueue("plain")).id
 
         assert "a job of task cut" in (await seen.told("flow", id=plain))["why"]
-        assert "it is over, or was never added" in (await seen.told("flow", id=missing))["why"]
+        assert "it has ended, or was never added" in (await seen.told("flow", id=missing))["why"]
 
 
 GONE: Final = object()

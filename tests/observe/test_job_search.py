@@ -256,8 +256,8 @@ async def test_an_operation_is_for_all_jobs_that_fit(nursery: trio.Nursery) -> N
 
     assert len(fitting.items) == 6
     assert plan.says[0] == "Requeue: 3 jobs"
-    assert any("2 × the job is queued already" in each for each in plan.says)
-    assert (outcome.count, outcome.says) == (3, ["3 jobs queued again"])
+    assert any("2 × the job is already queued" in each for each in plan.says)
+    assert (outcome.count, outcome.says) == (3, ["3 jobs enqueued"])
     states = await listed(seen)
     assert set(states) == {"queued", "dead"}
     assert states["dead"]["id"] == ids["dead"]

@@ -66,13 +66,13 @@ async def test_a_plan_names_the_limits_that_end(nursery: trio.Nursery) -> None:
 
     assert plan.says[:3] == [
         'queue "mail" has these limits in the whole cluster: 2 leased',
-        "the limits that it has now end: 3 leased, 100 per 2.5 s, burst 20",
-        "3 jobs are leased: none is delivered until fewer are",
+        "its current limits end: 3 leased, 100 per 2.5 s, burst 20",
+        "3 jobs are leased: none is delivered until fewer than 2 are",
     ]
     assert settings(seen) == [(3, 100, 2500, 20)], "a plan changes nothing"
     await done(plan)
     assert settings(seen) == [(2, 0, 0, 0)]
-    assert "it has them already" in (await planned(seen, "limit", concurrency=2)).says
+    assert "it already has these limits" in (await planned(seen, "limit", concurrency=2)).says
 
 
 async def test_loose_limits_say_what_that_means(nursery: trio.Nursery) -> None:
@@ -82,7 +82,7 @@ async def test_loose_limits_say_what_that_means(nursery: trio.Nursery) -> None:
     await done(plan)
 
     assert plan.says[0].endswith(": 2 leased, loose")
-    assert "nodes that cannot reach each other deliver as much as that on each side" in plan.says
+    assert "in a partition, each side uses the whole limits" in plan.says
     assert seen.nodes[0].state.limits[b"mail"].setting.is_loose
 
 
@@ -93,7 +93,7 @@ async def test_limits_are_removed_and_can_be_removed_once(nursery: trio.Nursery)
     plan = await planned(seen, "unlimit")
     await done(plan)
 
-    assert plan.says[0] == 'queue "mail" loses its limits: 3 leased'
+    assert plan.says[0] == 'queue "mail" loses these limits: 3 leased'
     assert settings(seen) == [(0, 0, 0, 0)] * 2
     with pytest.raises(MistakeError, match='queue "mail" has no limits'):
         await planned(seen, "unlimit")
@@ -129,7 +129,7 @@ async def test_a_node_that_does_not_know_limits_is_named_and_not_asked_to_set_th
     plan = await planned(seen, "limit", concurrency=2)
     outcome = await done(plan)
 
-    [line] = [each for each in plan.says if "does not know limits" in each]
+    [line] = [each for each in plan.says if "does not support limits" in each]
     id = seen.nodes[1].state.cluster.myself.id.decode()
     assert line.startswith((id[:8], f"127.0.0.1:{stranger}"))
     assert outcome.says[0] == "the limits are set at 1 node"
@@ -150,7 +150,7 @@ async def test_a_node_that_others_report_to_know_no_limits_is_named(
 
     plan = await planned(seen, "limit", concurrency=2)
 
-    assert "8f050a83 does not know limits, and delivers without them" in plan.says
+    assert "8f050a83 does not support limits, and delivers without them" in plan.says
 
 
 async def test_a_node_that_learns_late_is_named(
@@ -164,7 +164,7 @@ async def test_a_node_that_learns_late_is_named(
         outcome = await done(await planned(seen, "limit", concurrency=2))
 
     assert outcome.says[0] == "the limits are set at 1 node"
-    assert outcome.says[1].endswith("does not know it yet")
+    assert outcome.says[1].endswith("has not applied the change yet")
 
 
 async def test_a_silent_node_is_named_with_what_it_misses(nursery: trio.Nursery) -> None:
@@ -176,7 +176,7 @@ async def test_a_silent_node_is_named_with_what_it_misses(nursery: trio.Nursery)
 
     [line] = plan.unasked
     assert "is left out" in line
-    assert "learns of this" in line
+    assert "inform it" in line
     assert line in plan.says
 
 
@@ -197,7 +197,7 @@ async def test_a_silent_node_is_not_reported_to_know_no_limits(
     monkeypatch.setattr(operating.Queues, "limits", told)
     plan = await planned(seen, "limit", concurrency=2)
 
-    assert not any("does not know limits" in each for each in plan.says)
+    assert not any("does not support limits" in each for each in plan.says)
 
 
 async def test_the_page_of_a_queue_shows_its_limits_and_whether_it_waits_for_them(

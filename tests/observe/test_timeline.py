@@ -65,7 +65,7 @@ def test_an_example_of_the_answer() -> None:
         "right_ms": -12.5,
         "error_ms": 0.8,
     }
-    assert view["clocks"] == ["n2: clock set right by −12 ± 1 ms"]
+    assert view["clocks"] == ["n2: clock corrected by −12 ± 1 ms"]
     assert view["traced"] is True
     assert view["run"]["head"]["zero"] == "2027-01-15 08:00:00 UTC"
     run = view["run"]["run"]
@@ -138,21 +138,21 @@ async def test_a_job_that_is_not_traced_can_be(nursery: trio.Nursery) -> None:
     assert (before["traced"], before["run"]) == (False, None)
     assert before["why"].startswith("it is not traced")
     assert after["traced"]
-    assert after["why"] == "somebody has asked for it (TRACE JOB)"
+    assert after["why"] == "traced on request (TRACE JOB)"
 
 
 async def test_an_id_that_is_none_is_a_mistake(nursery: trio.Nursery) -> None:
     seen = await observed(nursery)
 
-    with pytest.raises(MistakeError, match="'mail' is no job: ids begin with D-"):
+    with pytest.raises(MistakeError, match="'mail' is not the id of a job: ids begin with D-"):
         await timeline(seen, "mail")
 
 
 @pytest.mark.parametrize(
     ("renamed", "why"),
     [
-        ((("time", ""),), "it does not tell the time: "),
-        ((("trace", "t"), ("config", "trace")), "it does not tell what TRACE GET tells"),
+        ((("time", ""),), "its reply to TIME is invalid: "),
+        ((("trace", "t"), ("config", "trace")), "its reply to TRACE GET is invalid"),
     ],
 )
 async def test_a_node_whose_commands_are_others_tells_nothing(
@@ -182,9 +182,9 @@ async def test_trace_on_tells_all_nodes(nursery: trio.Nursery) -> None:
     outcome = Outcome()
     await plan.run(outcome, print)
 
-    assert plan.says == ["2 nodes record what happens to the job, for an hour"]
+    assert plan.says == ["2 nodes record the events of the job, for one hour"]
     assert sorted(each.partition(": ")[2] for each in outcome.says) == [
         "traced",
-        "traced if it comes",
+        "traced when it arrives",
     ]
     assert (await timeline(seen, id))["traced"]

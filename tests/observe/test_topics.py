@@ -320,8 +320,8 @@ async def test_jobs_of_a_queue_that_wait_for_their_retry_are_queued_at_once(
     outcome = Outcome()
     await plan.run(outcome, lambda _: None)
 
-    assert "are queued now, at 1 node; after a restart: 0" in plan.says[0]
-    assert [says.partition(": ")[2] for says in outcome.says] == ["queued 3 jobs"]
+    assert "are enqueued now, at 1 node; restored: 0" in plan.says[0]
+    assert [says.partition(": ")[2] for says in outcome.says] == ["enqueued 3 jobs"]
     assert await seen.client.qlen("mail") == 3
 
 

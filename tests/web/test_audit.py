@@ -52,7 +52,7 @@ async def test_each_operation_is_told_with_who_and_what(nursery: trio.Nursery) -
     entry = entries[1]
     assert (entry["user"], entry["role"], entry["address"]) == ("", "admin", "127.0.0.1")
     assert (entry["target"], entry["is_ok"]) == ("mail all", True)
-    assert entry["outcome"].endswith("stopped both ways")
+    assert entry["outcome"].endswith(": paused")
     assert set(entry) == {*FIELDS, "number"}
 
 

@@ -29,15 +29,15 @@ from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.timetable.records import Timetable
 
 _QUEUE: Final = Argument(name="queue", about="name of the queue", is_required=True)
-_REASON: Final = Argument(name="reason", about="with these words in their reason")
-_LIMIT: Final = Argument(name="limit", about="at most so many", kind="number", is_asked=True)
+_REASON: Final = Argument(name="reason", about="only jobs with this text in their reason")
+_LIMIT: Final = Argument(name="limit", about="maximum number of jobs", kind="number", is_asked=True)
 _RATE: Final = Argument(
-    name="rate", about="jobs a second", kind="number", default=queues.RATE, is_asked=True
+    name="rate", about="jobs per second", kind="number", default=queues.RATE, is_asked=True
 )
 _ANY_QUEUE: Final = attrs.evolve(_QUEUE, is_required=False, is_placed=True)
 _ID: Final = Argument(name="id", about="id of the job", is_required=True)
 _WORKER: Final = Argument(
-    name="worker", about="a worker's name, or a pattern: 'shop-*'", is_required=True
+    name="worker", about="name of the worker, or a pattern such as 'shop-*'", is_required=True
 )
 _TIMEOUT: Final = Argument(
     name="timeout", about="seconds to wait for answers", kind="seconds", default=10
@@ -68,11 +68,11 @@ _SIDE: Final = Argument(
     name="side", about="input, output or both", choices=("all", "out", "in"), default="all",
     is_placed=True, is_asked=True,
 )  # fmt: skip
-_COUNT: Final = Argument(name="count", about="at most so many at each node", kind="number")
-_KEY: Final = Argument(name="key", about="its UNIQUE key", is_required=True, is_asked=True)
-_CLIENT: Final = Argument(name="client", about="number of its connection", is_required=True)
+_COUNT: Final = Argument(name="count", about="maximum number of jobs at each node", kind="number")
+_KEY: Final = Argument(name="key", about="UNIQUE key of the job", is_required=True, is_asked=True)
+_CLIENT: Final = Argument(name="client", about="id of the connection", is_required=True)
 _ADDRESS: Final = Argument(
-    name="address", about="address and port: 10.0.0.7:7711", is_required=True, is_asked=True
+    name="address", about="address and port, such as 10.0.0.7:7711", is_required=True, is_asked=True
 )
 _TABLE: Final = (
     _queues(
@@ -81,16 +81,16 @@ _TABLE: Final = (
     ),
     _queues(
         name="pause", letter="P", label="Pause", plan=queues.pause, arguments=(_QUEUE, _SIDE),
-        about="Stop a queue's input and output, or one of them, at all nodes.",
+        about="Pause a queue at all nodes: its input, its output, or both.",
     ),
     _queues(
         name="resume", letter="S", label="Resume", plan=queues.resume, arguments=(_QUEUE,),
-        about="End a pause.", when=("paused",),
+        about="End the pause of a queue.", when=("paused",),
     ),
     _queues(
         name="limit", letter="L", label="Limit", plan=limits.limit,
         arguments=(_QUEUE, *limits.ARGUMENTS),
-        about="Limit the leases of a queue, or its deliveries per time, in the whole cluster.",
+        about="Limit the leased jobs of a queue, or its delivery rate, in the whole cluster.",
     ),
     _queues(
         name="unlimit", letter="U", label="Remove limits", plan=limits.unlimit,
@@ -98,47 +98,47 @@ _TABLE: Final = (
     ),
     _queues(
         name="requeue", letter="Q", label="Requeue", plan=queues.requeue,
-        arguments=(_QUEUE, _COUNT), about="Queue now what waits for its RETRY after a restart.",
+        arguments=(_QUEUE, _COUNT), about="Enqueue restored jobs of a queue now.",
     ),
     _queues(
         name="redrive", letter="R", label="Redrive dead jobs", plan=queues.redrive,
         arguments=(_ANY_QUEUE, _REASON, _LIMIT, _RATE), when=("dead",),
-        about="Queue dead jobs of a queue, or with a reason, again as if they were new.",
+        about="Enqueue dead jobs of a queue, or with a reason, with all their attempts.",
     ),
     _queues(
         name="drop", letter="X", label="Drop dead jobs", plan=queues.drop,
         arguments=(_ANY_QUEUE, _REASON, _LIMIT), when=("dead",), is_grave=True,
-        about="End dead jobs of a queue, or with a reason, for good.",
+        about="Remove dead jobs of a queue, or with a reason.",
     ),
     _queues(
         name="purge", letter="D", label="Purge", plan=queues.purge,
         arguments=(_QUEUE,), is_grave=True,
-        about="End all jobs that are queued in a queue.",
+        about="Remove all enqueued jobs of a queue.",
     ),
     _queues(
         name="cancel", letter="K", label="Cancel by key", plan=queues.cancel,
         arguments=(_QUEUE, _KEY),
-        about="End the job that has a UNIQUE key, wherever it is.",
+        about="Remove the job that has a UNIQUE key, in any state.",
     ),
     _jobs(
         name="requeue", letter="Q", label="Requeue", plan=jobs.requeue, when=("active",),
-        about="Queue a job now that waits after a failure or for its delay.",
+        about="Enqueue a job now that is delayed or backing off.",
     ),
     _jobs(
         name="nack", letter="N", label="Give back", plan=jobs.nack, when=("running",),
-        about="Queue a job again as if its worker had given it back.",
+        about="Requeue a job as if its worker had failed.",
     ),
     _jobs(
         name="acknowledge", letter="A", label="Cancel", plan=jobs.acknowledge, when=_ALIVE,
-        about="End a job, also while it runs.",
+        about="Remove a job, even while it runs.",
     ),
     _jobs(
         name="redrive", letter="R", label="Redrive", when=("dead",),
         plan=jobs.of_dead(
-            commands.redrive, "the job is queued again as if it were new", "queued again",
+            commands.redrive, "the job is enqueued with all its attempts", "enqueued",
             ends=False,
         ),
-        about="Queue a dead job again as if it were new.",
+        about="Enqueue a dead job with all its attempts.",
     ),
     _jobs(
         name="edit", letter="E", label="Edit and retry", plan=adding.edit, arguments=(_ID, _BODY),
@@ -147,8 +147,8 @@ _TABLE: Final = (
     ),
     _jobs(
         name="drop", letter="X", label="Drop", when=("dead",), is_grave=True,
-        plan=jobs.of_dead(commands.ackjob, "the job ends for good", "ended", ends=True),
-        about="End a dead job for good.",
+        plan=jobs.of_dead(commands.ackjob, "the job is removed", "removed", ends=True),
+        about="Remove a dead job.",
     ),
     _jobs(
         name="delete", letter="D", label="Delete copies", plan=jobs.delete, is_grave=True,
@@ -156,89 +156,88 @@ _TABLE: Final = (
     ),
     _jobs(
         name="trace", letter="T", label="Trace on", plan=jobs.trace,
-        about="Let all nodes write down what happens to a job, for an hour.",
+        about="Record the events of a job at all nodes, for one hour.",
     ),
     _flows(
         name="retry", letter="R", label="Redrive dead members", plan=flows.retry, when=("dead",),
-        about="Queue the dead members of a flow again as if they were new.",
+        about="Enqueue the dead members of a flow with all their attempts.",
     ),
     _flows(
         name="cancel", letter="X", label="Cancel the flow", plan=flows.cancel, is_grave=True,
         when=("running", "failed"),
-        about="End a flow: no further member is added, and those that run or wait end.",
+        about="Add no further member of a flow, and remove those that wait or run.",
     ),
     _workers(
         name="quiet", letter="Q", label="Take no more jobs", when=("running",),
-        plan=workers.ordered("quiet", "takes no more jobs; those that it has go on"),
-        about="Let workers take no more jobs, until resume.",
+        plan=workers.ordered("quiet", "takes no more jobs, and finishes the running ones"),
+        about="Make workers take no more jobs, and finish the running ones.",
     ),
     _workers(
         name="resume", letter="S", label="Take jobs again", when=("quiet",),
         plan=workers.ordered("resume", "takes jobs again"),
-        about="Let workers take jobs again, after quiet.",
+        about="Make workers take jobs again, after quiet.",
     ),
     _workers(
         name="stop", letter="E", label="Stop", is_grave=True,
-        plan=workers.ordered("stop", "ends when the jobs that run have ended"),
-        about="End workers when the jobs that run have ended.",
+        plan=workers.ordered("stop", "finishes the running jobs and exits"),
+        about="Make workers finish the running jobs and exit.",
     ),
     _workers(
         name="dump", letter="T", label="Dump stacks",
-        plan=workers.ordered("dump", "tells where all its tasks and threads are"),
-        about="Show where all tasks and threads of workers are.",
+        plan=workers.ordered("dump", "reports the stacks of all its tasks and threads"),
+        about="Show the stacks of all tasks and threads of workers.",
     ),
     _schedules(
         name="add", letter="A", label="Add a schedule", plan=schedules.add,
         arguments=schedules.ARGUMENTS,
-        about="Add a schedule, or replace the one of this name.",
+        about="Add a schedule, or replace the one with this name.",
     ),
     _schedules(
         name="pause", letter="P", label="Pause", when=("running",),
         plan=schedules.changing(
-            Timetable.pause, "no tick adds a job, until resume", "paused", "it was paused"
+            Timetable.pause, "it adds no jobs until resume", "paused", "it was already paused"
         ),
-        about="Let a schedule add no jobs, until resume.",
+        about="Make a schedule add no jobs until resume.",
     ),
     _schedules(
         name="resume", letter="S", label="Resume", when=("paused",),
         plan=schedules.changing(
-            Timetable.resume, "ticks add jobs from now on", "resumed", "it was not paused"
+            Timetable.resume, "it adds jobs from now on", "resumed", "it was not paused"
         ),
-        about="Let a schedule add jobs again; the ticks of the pause are not added.",
+        about="Make a schedule add jobs again; those of the pause are skipped.",
     ),
     _schedules(
         name="run", letter="R", label="Run now", plan=schedules.run_now,
-        about="Add a job of a schedule now, beside its ticks.",
+        about="Add a job of a schedule now, in addition to the scheduled ones.",
     ),
     _schedules(
         name="remove", letter="X", label="Remove", is_grave=True,
         plan=schedules.changing(
-            Timetable.remove, "it is forgotten; the jobs it has added stay", "removed",
-            "it was removed meanwhile",
+            Timetable.remove, "it is removed; its jobs stay", "removed", "it was already removed"
         ),
-        about="Forget a schedule; the jobs that it has added stay.",
+        about="Remove a schedule; its jobs stay.",
     ),
     _nodes_(
-        name="leave", letter="L", label="Let it leave", plan=nodes.leave,
+        name="leave", letter="L", label="Leave", plan=nodes.leave,
         when=("up",), is_grave=True,
-        about="Let a node give its jobs to the others, so that it can be stopped.",
+        about="Make a node give its jobs to the others, before you stop it.",
     ),
     _nodes_(
         name="stay", letter="S", label="Stay", plan=nodes.stay, when=("leaving",),
-        about="Let a node that leaves stay.",
+        about="Cancel leave: the node stays in the cluster.",
     ),
     _nodes_(
         name="forget", letter="F", label="Forget", plan=nodes.forget, when=("silent",),
         is_grave=True,
-        about="Let the others forget a node that is gone for good.",
+        about="Remove a node that is gone for good from the others' tables.",
     ),
     _nodes_(
         name="kick", letter="K", label="Kick", plan=nodes.kick, arguments=(_NODE, _CLIENT),
-        about="End a client's connection to a node.",
+        about="Close a client's connection to a node.",
     ),
     _nodes_(
         name="meet", letter="M", label="Meet a node", plan=nodes.meet, arguments=(_ADDRESS,),
-        is_grave=True, about="Join another node, and its cluster.",
+        is_grave=True, about="Join another node and its cluster.",
     ),
 )  # fmt: skip
 OPERATIONS: Final[Mapping[str, Operation]] = {each.key: each for each in _TABLE}

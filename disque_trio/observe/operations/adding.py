@@ -73,7 +73,7 @@ def _options(args: Json) -> dict[str, Any]:
         if option.name == "sync":
             value = value.lower() if not value.isdecimal() else int(value)
             if value != "auto" and not (isinstance(value, int) and value <= option.most):
-                raise MistakeError(f"sync '{value}' is no number of nodes, nor AUTO")
+                raise MistakeError(f"sync '{value}' is neither a number of nodes nor AUTO")
         is_whole = option.is_number and not option.has_decimals and isinstance(value, float)
         values[option.name] = int(value) if is_whole else value
     return values
@@ -105,15 +105,15 @@ async def add(client: Client, args: Json) -> Plan:
         f'a job with a body of {counted(len(body), "byte")} is added to queue "{readable(queue)}"',
         f"options: {_in_words(values)}" if values else "all options have their defaults",
     ]
-    so_far = f", as far as is known: no answer from {missing}" if missing else ""
+    so_far = f", but {missing} did not answer" if missing else ""
     if stopped:
-        lines.append(f"{', '.join(stopped)} refuses jobs of the queue: its input is paused there")
+        lines.append(f"the input of the queue is paused at {', '.join(stopped)}: jobs are refused")
     elif not any(each and each.blocked for _, each in stats):
         lines.append("no client waits for jobs of this queue now" + so_far)
 
     async def run(outcome: Outcome, _report: Report) -> None:
         id = await client.run(asked)
-        had = " if no job had its key; else this one has it" if "unique" in values else ""
+        had = ", unless it already had the key" if "unique" in values else ""
         outcome.says.append(f"added {id}{had}")
         outcome.details.append({"id": id})
         outcome.count = 1
@@ -140,13 +140,13 @@ def _check_free(id: str, copies: Sequence[Copy]) -> list[str]:
     states = {copy.job.state for copy in copies}
     phases = {copy.job.more.get("phase") for copy in copies}
     if any(copy.job.more.get("follows") == 1 for copy in copies):
-        raise MistakeError(f"{id} waits for the end of the job that has its key", "edit that one")
+        raise MistakeError(f"{id} waits for the end of the job that has its key", "edit that job")
     waits = any(is_delayed(copy.job) or copy.job.backing_off is not None for copy in copies)
     if states <= {"active"} and not waits and b"restored" not in phases:
         raise MistakeError(f"a worker has {id}", "cancel it, or wait for the end of the attempt")
     if b"restored" in phases:
-        return ["a worker that has had it since before a restart may still run it"]
-    return ["a worker that takes it meanwhile runs it as it was"] if "queued" in states else []
+        return ["a worker that had it before a restart may still run it"]
+    return ["a worker that takes it meanwhile runs the old body"] if "queued" in states else []
 
 
 async def edit(client: Client, args: Json) -> Plan:
@@ -162,11 +162,11 @@ async def edit(client: Client, args: Json) -> Plan:
     keep = {"keep": values.pop("keep", None)}
     asked = _asked(queue, body, values)
     lines = [
-        f"a new job with a body of {counted(len(body), 'byte')} replaces it, with an id of its own",
-        "its failed attempts and deliveries count from 0, and its history begins anew",
+        f"a new job with a body of {counted(len(body), 'byte')} replaces it, and has a new id",
+        "its attempts and deliveries count from 0, and its history is empty",
         f"it keeps {_in_words(values)}" + (", and the key" if key is not None else ""),
-        "the new job is added before the old one ends" if key is None else
-        "CANCEL KEY ends the old job, and frees the key for the new one",
+        "the new job is added before the old one is removed" if key is None else
+        "CANCEL KEY removes the old job, and frees the key for the new one",
         *doubts,
     ]  # fmt: skip
 
@@ -175,7 +175,7 @@ async def edit(client: Client, args: Json) -> Plan:
         outcome.says.append(f"added {new}")
         outcome.count += 1
         had = await client.run(commands.ackjob(id), first=copies[0].node)
-        outcome.says.append(f"{id} has ended" if had else f"{id} had ended already: both were run")
+        outcome.says.append(f"removed {id}" if had else f"{id} had already ended, so both jobs run")
 
     async def replace_key(outcome: Outcome, _report: Report) -> None:
         net_s = min(_NET_S, values["ttl"] // 2)
@@ -191,7 +191,7 @@ async def edit(client: Client, args: Json) -> Plan:
             outcome.failed.append(f"{net} has the new body, but not the key: {error}")
             return
         outcome.count += 1
-        outcome.says.extend([f"{id} has ended", f"added {new}"])
+        outcome.says.extend([f"removed {id}", f"added {new}"])
         await client.run(commands.ackjob(net))
 
     run = replace if key is None else replace_key

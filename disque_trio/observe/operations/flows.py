@@ -28,7 +28,7 @@ async def _found(client: Client, args: Json) -> tuple[EnqueuedFlow, FlowStatus, 
     flow = await asking.find(reader(), client, id)
     unreached, names = (await answering(client)).unreached, await names_of(client)
     if flow is None:
-        why = f"no node that answers has flow {id}: it is over, or was never added"
+        why = f"no node that answers has flow {id}: it has ended, or was never added"
         error = SilentNodeError if unreached else MistakeError
         raise error(why + unanswered(unreached, names))
     left_out = silent(unreached, names, "members that only it has are left out")
@@ -45,13 +45,13 @@ async def cancel(client: Client, args: Json) -> Plan:
     """Plan to add the mark that cancels the flow; the coordinator reads it."""
     flow, status, unasked = await _found(client, args)
     if status.state in _OVER:
-        raise MistakeError(f"flow {flow.id} is over: {status.state}")
+        raise MistakeError(f"flow {flow.id} has ended: {status.state}")
     live = ("waiting", "leased", "backing-off")
     ending = _tasks(status, *live)
     lines = [
-        f"not added: {_tasks(status, 'pending') or 'none, for all members are'}",
-        f"ended where they run or wait: {ending or 'none'}",
-        f'it takes up to 15 s, while a worker serves queue "{readable(flow.place[0])}"',
+        f"not added: {_tasks(status, 'pending') or 'none, because all members have been'}",
+        f"removed, because they wait or run: {ending or 'none'}",
+        f'this takes up to 15 s if a worker serves queue "{readable(flow.place[0])}"',
     ]
     if status.dead:
         lines.append(f"dead members stay: {_tasks(status, 'dead')}")
@@ -61,7 +61,7 @@ async def cancel(client: Client, args: Json) -> Plan:
             outcome.says.append("the flow is cancelled")
             outcome.count = 1
         else:
-            outcome.failed.append("the flow was over meanwhile")
+            outcome.failed.append("the flow has ended meanwhile")
 
     return Plan(target=flow.id, says=[*lines, *unasked], run=run, unasked=unasked)
 
@@ -72,12 +72,12 @@ async def retry(client: Client, args: Json) -> Plan:
     if not status.dead:
         raise MistakeError(f"no member of flow {flow.id} is dead")
     lines = [
-        f"queued again as if they were new: {_tasks(status, 'dead')}",
-        "what follows them is added when they are done",
+        f"enqueued with all their attempts: {_tasks(status, 'dead')}",
+        "the members that follow are added when these are done",
     ]
 
     async def run(outcome: Outcome, _report: Report) -> None:
         outcome.count = await asking.retry(flow, client)
-        outcome.says.append(f"redrove {counted(outcome.count, 'job')}")
+        outcome.says.append(f"redriven: {counted(outcome.count, 'job')}")
 
     return Plan(target=flow.id, says=[*lines, *unasked], run=run, unasked=unasked)

@@ -53,7 +53,7 @@ class Live:
     def doubts(self) -> list[str]:
         """Return lines about silent holders, for a plan that one node runs."""
         return [
-            f"{self.names(node)} may have it too, and does not answer: {why}"
+            f"{self.names(node)} may also have it, but does not answer: {why}"
             for node, why in self.silent_holders.items()
         ]
 
@@ -100,17 +100,17 @@ async def requeue(client: Client, args: Json) -> Plan:
     id, copies = job.id, job.copies
     states = {copy.job.state for copy in copies}
     if "queued" in states:
-        raise MistakeError(f"{id} is queued already")
+        raise MistakeError(f"{id} is already queued")
     if "dead" in states:
         raise MistakeError(f"{id} is dead", "redrive it")
     waiting = [c for c in copies if is_delayed(c.job) or c.job.backing_off is not None]
     copy = (waiting or copies)[0]
-    lines, risk = [f"{job.names(copy.node)} queues it now, which counts as a further delivery"], ""
+    lines, risk = [f"{job.names(copy.node)} enqueues it now, which counts as a delivery"], ""
     if not waiting:
         left = copy.job.next_requeue_within or 0.0
-        risk = f"a worker may have {id} for {left:.0f} s more: then it runs twice"
+        risk = f"a worker may have {id} for another {left:.0f} s; the job may then run twice"
         lines.append(risk)
-    run = _one(client, id, copy.node, job.names, commands.enqueue, "queued again")
+    run = _one(client, id, copy.node, job.names, commands.enqueue, "enqueued")
     return Plan(target=id, says=[*lines, *job.doubts()], run=run, risk=risk)
 
 
@@ -120,10 +120,10 @@ async def acknowledge(client: Client, args: Json) -> Plan:
     holders = counted(len(job.copies), "node that has", "nodes that have")
     unasked = silent(job.silent_holders, job.names, f"it may deliver the job, and {LATER}")
     never = "" if unasked else ", and is never delivered again"
-    lines = [f"the job ends at the {holders} it{never}"]
+    lines = [f"the job is removed at the {holders} it{never}"]
     if any(copy.job.state == "active" for copy in job.copies):
         lines.append("a worker that runs it cancels its handler when it renews the lease")
-    run = _one(client, job.id, job.copies[0].node, job.names, commands.ackjob, "ended")
+    run = _one(client, job.id, job.copies[0].node, job.names, commands.ackjob, "removed")
     return Plan(target=job.id, says=[*lines, *unasked], run=run, unasked=unasked)
 
 
@@ -133,8 +133,8 @@ async def nack(client: Client, args: Json) -> Plan:
     active = [copy for copy in job.copies if copy.job.state == "active"]
     if not active:
         raise MistakeError(f"{job.id} is {job.copies[0].job.state}: no worker has it")
-    lines = [f"{job.names(active[0].node)} queues it again as if its worker had given it back"]
-    run = _one(client, job.id, active[0].node, job.names, commands.nack, "given back")
+    lines = [f"{job.names(active[0].node)} requeues it as if its worker had failed"]
+    run = _one(client, job.id, active[0].node, job.names, commands.nack, "requeued")
     return Plan(target=job.id, says=[*lines, *job.doubts()], run=run)
 
 
@@ -175,13 +175,13 @@ async def trace(client: Client, args: Json) -> Plan:
     id, nodes, names = word(args, "id"), await answering(client), await names_of(client)
     asked: Command[Any] = commands.call("TRACE", "JOB", id)
     traced = counted(len(nodes.items), "node records", "nodes record")
-    lines = [f"{traced} what happens to the job, for an hour"]
+    lines = [f"{traced} the events of the job, for one hour"]
     run = one_by_one(
         client,
         nodes.items,
         names,
         asked,
-        lambda here: ("traced" if here else "traced if it comes", 1),
+        lambda here: ("traced" if here else "traced when it arrives", 1),
     )
     unasked = silent(nodes.unreached, names)
     return Plan(target=id, says=[*lines, *unasked], run=run, unasked=unasked)

@@ -30,24 +30,24 @@ KNOWN_S: Final = 2.0
 _AGAIN_S: Final = 0.05
 _number: Final = partial(Argument, kind="number", least=1, most=MOST_LIMIT, is_asked=True)
 ARGUMENTS: Final = (
-    _number(name="concurrency", about="at most so many jobs leased at the same time"),
-    _number(name="rate", about="at most so many jobs delivered in a time"),
+    _number(name="concurrency", about="maximum number of leased jobs"),
+    _number(name="rate", about="maximum number of deliveries per period"),
     Argument(
-        name="per", about="that time, in seconds; 1 if there is a rate and no time",
+        name="per", about="length of the period in seconds; 1 by default",
         kind="seconds", least=0.001, most=LONGEST_PERIOD_S, is_asked=True,
     ),
-    _number(name="burst", about="so many of them at once after a pause"),
+    _number(name="burst", about="maximum number of deliveries at once after a pause"),
     Argument(
         name="is_loose", about="each side of a partition uses the whole limits", kind="flag",
         is_asked=True,
     ),
-    _number(name="group_concurrency", about="at most so many jobs of each group leased"),
-    _number(name="group_rate", about="at most so many jobs of each group delivered in a time"),
+    _number(name="group_concurrency", about="maximum number of leased jobs of each group"),
+    _number(name="group_rate", about="maximum number of deliveries of each group per period"),
     Argument(
-        name="group_per", about="that time, in seconds; 1 if there is a rate and no time",
+        name="group_per", about="length of the period in seconds; 1 by default",
         kind="seconds", least=0.001, most=LONGEST_PERIOD_S, is_asked=True,
     ),
-    _number(name="group_burst", about="so many of them at once after a pause"),
+    _number(name="group_burst", about="maximum number of them at once after a pause"),
 )  # fmt: skip
 """The arguments of new limits."""
 
@@ -78,14 +78,14 @@ class _Now:
 
     @property
     def leased(self) -> int:
-        """The number of leased jobs of the queue, as far as it has limits."""
+        """The number of leased jobs of the queue, if it has limits."""
         return sum(each.leased for each in self.infos)
 
     @property
     def missing(self) -> list[str]:
         """Lines about nodes that will enforce the setting later, or never."""
         silent_ = silent(self.found.unreached, self.names, LATER)
-        without = "does not know limits, and delivers without them"
+        without = "does not support limits, and delivers without them"
         return [*silent_, *(f"{name} {without}" for name in self.unlimited)]
 
 
@@ -100,7 +100,7 @@ async def _now(client: Client, queue: str) -> _Now:
     known_to_lack = [name for name in dict.fromkeys(unlimited) if name not in unreached]
     now = _Now(found, names, known_to_lack)
     if not now.knowing:
-        raise MistakeError("no node that answers knows limits", "upgrade the nodes")
+        raise MistakeError("no node that answers supports limits", "upgrade the nodes")
     return now
 
 
@@ -131,17 +131,18 @@ async def limit(client: Client, args: Json) -> Plan:
     name, wanted = given_name(args, "queue"), _wanted(args)
     now = await _now(client, name)
     lines = [f'queue "{readable(name)}" has these limits in the whole cluster: {wanted}']
-    lines += [f"the limits that it has now end: {each}" for each in now.before if each != wanted]
+    lines += [f"its current limits end: {each}" for each in now.before if each != wanted]
     if now.before == [wanted]:
-        lines.append("it has them already")
+        lines.append("it already has these limits")
     if wanted.is_loose:
-        lines.append("nodes that cannot reach each other deliver as much as that on each side")
+        lines.append("in a partition, each side uses the whole limits")
     if wanted.concurrency and now.leased > wanted.concurrency:
         lines.append(
-            f"{counted(now.leased, 'job is', 'jobs are')} leased: none is delivered until fewer are"
+            f"{counted(now.leased, 'job is', 'jobs are')} leased: "
+            f"none is delivered until fewer than {wanted.concurrency} are"
         )
     lines += [
-        "jobs that may not be delivered yet wait in the queue, and none is refused",
+        "jobs beyond the limits wait in the queue; none is refused",
         "a worker that starts sets the limits that its app declares (app.limit)",
         *now.missing,
     ]
@@ -169,8 +170,8 @@ async def unlimit(client: Client, args: Json) -> Plan:
     if not now.before:
         raise MistakeError(f'queue "{readable(name)}" has no limits')
     lines = [
-        *(f'queue "{readable(name)}" loses its limits: {each}' for each in now.before),
-        "the jobs that wait for them are delivered to all who wait for jobs, at once",
+        *(f'queue "{readable(name)}" loses these limits: {each}' for each in now.before),
+        "jobs that wait because of them are delivered to waiting clients at once",
         "a worker that starts sets the limits that its app declares (app.limit)",
         *now.missing,
     ]
@@ -188,7 +189,7 @@ def _run(client: Client, now: _Now, asked: Any, queue: str, wanted: QueueLimits 
             f"the limits are {done} at {counted(len(now.knowing) - len(late), 'node')}"
         )
         for node in late:
-            outcome.says.append(f"{now.names(node)} does not know it yet")
+            outcome.says.append(f"{now.names(node)} has not applied the change yet")
 
     return run
 

@@ -51,7 +51,7 @@ class Argument:
                 raise MistakeError(f"'{self.name}' is neither true nor false")
         elif self.kind in ("text", "body"):
             if not isinstance(value, str):
-                raise MistakeError(f"'{self.name}' is no text")
+                raise MistakeError(f"'{self.name}' is not a text")
             if self.choices and value not in self.choices:
                 choices = ", ".join(self.choices)
                 raise MistakeError(f"{self.name} '{value}' is not one of {choices}")
@@ -117,7 +117,7 @@ class Operation:
 # What plans have in common.
 
 
-LATER: Final = "it learns of this once the other nodes reach it"
+LATER: Final = "the other nodes inform it when they reach it"
 """For an operation that nodes forward to each other."""
 _LEFT_OUT: Final = " is left out: "
 
@@ -144,7 +144,7 @@ def unanswered(unreached: Mapping[str, str], names: Names) -> str:
         return ""
     nodes = ", ".join(map(names, unreached))
     do = "does" if len(unreached) == 1 else "do"
-    return f", or only {nodes} may know, which {do} not answer"
+    return f"; {nodes} may know more, but {do} not answer"
 
 
 async def answering(client: Client) -> Found[Address]:

@@ -52,9 +52,9 @@ async def stats_of(client: Client, queue: str) -> Found[tuple[Address, QueueStat
 
 _STOPS: Final[Mapping[str, tuple[str, str]]] = {
     "in": ('new jobs of queue "{}" are refused', "new jobs are refused"),
-    "out": ('deliveries of queue "{}" stop', "deliveries are stopped"),
-    "all": ('queue "{}" takes no jobs and delivers none', "stopped both ways"),
-    "none": ('queue "{}" takes and delivers jobs again', "takes and delivers jobs"),
+    "out": ('deliveries of queue "{}" stop', "deliveries are paused"),
+    "all": ('queue "{}" accepts no jobs and delivers none', "paused"),
+    "none": ('queue "{}" accepts and delivers jobs again', "resumed"),
 }
 
 
@@ -64,7 +64,7 @@ async def pause(client: Client, args: Json) -> Plan:
     nodes, names = await answering(client), await names_of(client)
     asked, (effect, done) = commands.pause(name, side), _STOPS[side]
     unasked = silent(nodes.unreached, names)
-    forgets = [] if side == "none" else ["a node that is started again forgets it"]
+    forgets = [] if side == "none" else ["the pause ends at a node that restarts"]
     return Plan(
         target=readable(name) + f" {side}" * (side != "none"),
         says=[
@@ -88,28 +88,28 @@ async def purge(client: Client, args: Json) -> Plan:
     found, names = await stats_of(client, name), await names_of(client)
     jobs = sum(stats.length for _, stats in found.items if stats)
     which = f'queued in "{readable(name)}"'
-    one, many = f"job {which} ends, and is", f"jobs {which} end, and are"
+    one, many = f"job {which} is removed, and is", f"jobs {which} are removed, and are"
     ends = f"{counted(jobs, one, many)} never delivered"
     unasked = silent(found.unreached, names)
-    lines = [ends, "jobs that workers have, and delayed ones, stay", *unasked]
+    lines = [ends, "leased and delayed jobs stay", *unasked]
     nodes = [node for node, _ in found.items]
-    run = one_by_one(client, nodes, names, commands.purge(name), of_jobs("ended"))
+    run = one_by_one(client, nodes, names, commands.purge(name), of_jobs("removed"))
     return Plan(target=readable(name), says=lines, run=run, unasked=unasked, confirm=readable(name))
 
 
 async def requeue(client: Client, args: Json) -> Plan:
-    """Plan ENQUEUE QUEUE, for all jobs that wait only for the end of their RETRY."""
+    """Plan ENQUEUE QUEUE, for all jobs that wait only for their RETRY."""
     name, count = given_name(args, "queue"), args.get("count")
     found, names = await stats_of(client, name), await names_of(client)
     waiting, is_least = restored_of([stats for _, stats in found.items if stats])
     least = "at least " * is_least
-    which = f'the jobs of "{readable(name)}" that wait for the end of their RETRY'
+    which = f'the jobs of "{readable(name)}" that wait for their RETRY'
     where = counted(len(found.items), "node") + (f", at most {count:,} at each" if count else "")
     unasked = silent(found.unreached, names)
     lines = [
-        f"{which} are queued now, at {where}; after a restart: {least}{waiting or 0:,}",
-        "jobs with a delay, and those that workers have as far as the nodes know, stay",
-        "a worker that has had a job since before a restart may still have it: then it runs twice",
+        f"{which} are enqueued now, at {where}; restored: {least}{waiting or 0:,}",
+        "delayed jobs, and jobs that a node counts as leased, stay",
+        "a worker that had a job before a restart may still run it; the job then runs twice",
         *unasked,
     ]
     nodes = [node for node, _ in found.items]
@@ -117,7 +117,7 @@ async def requeue(client: Client, args: Json) -> Plan:
     return Plan(
         target=readable(name),
         says=lines,
-        run=one_by_one(client, nodes, names, asked, of_jobs("queued")),
+        run=one_by_one(client, nodes, names, asked, of_jobs("enqueued")),
         unasked=unasked,
     )
 
@@ -132,14 +132,14 @@ async def cancel(client: Client, args: Json) -> Plan:
     async def run(outcome: Outcome, _report: Report) -> None:
         outcome.count = await client.run(commands.cancel_key(queue, key))
         (outcome.says if outcome.count else outcome.failed).append(
-            "the job has ended"
+            "the job was removed"
             if outcome.count
             else "no job has this key" + unanswered(nodes.unreached, names)
         )
 
     lines = [
-        f"{which} ends wherever it is, and the key is free",
-        "a worker that runs it cancels it",
+        f"{which} is removed in any state, and the key is freed",
+        "a worker that runs it cancels its handler when it renews the lease",
         *unasked,
     ]
     target = f"{readable(queue)} {readable(key)}"
@@ -188,7 +188,7 @@ async def _dead(client: Client, args: Json) -> _Dead:
     queue = given_name(args, "queue") if has_queue else None
     reason, limit = args.get("reason") or "", args.get("limit")
     if queue is None and not reason:
-        raise MistakeError("name a queue, or words of the reason")
+        raise MistakeError("name a queue, or a text of the reason")
     limit = int(limit) if limit else None
     found = await Jobs(client).dead(queue, reason=reason, limit=limit or _LOOKED_AT)
     nodes, names = await answering(client), await names_of(client)
@@ -204,7 +204,7 @@ async def _dead(client: Client, args: Json) -> _Dead:
 async def redrive(client: Client, args: Json) -> Plan:
     """Plan REDRIVE at a limited rate."""
     dead, rate = await _dead(client, args), int(args.get("rate") or RATE)
-    lines = [f"{dead.which} are queued again as if new, {rate} a second"]
+    lines = [f"enqueued with all their attempts, {rate} per second: {dead.which}"]
 
     async def of_queue(queue: str, outcome: Outcome) -> AsyncIterator[int]:
         asked = commands.redrive_queue(queue, rate)
@@ -229,7 +229,7 @@ async def redrive(client: Client, args: Json) -> Plan:
         is_whole = dead.is_whole_queue and dead.queue is not None
         async for some in of_queue(dead.queue or "", outcome) if is_whole else of_found():
             outcome.count += some
-            outcome.says[:] = [f"queued again: {counted(outcome.count, 'job')}"]
+            outcome.says[:] = [f"redriven: {counted(outcome.count, 'job')}"]
             if some >= rate:
                 report(f"redriven {outcome.count:,} of {dead.known}")
                 await anyio.sleep(1.0)
@@ -251,7 +251,7 @@ async def drop(client: Client, args: Json) -> Plan:
 
             def describe(count: int) -> tuple[str, int]:
                 counts.append(count)
-                return f"ended {counted(count, 'job')}", 0
+                return f"removed {counted(count, 'job')}", 0
 
             await one_by_one(client, dead.nodes, dead.names, asked, describe)(outcome, report)
             # Each holder of a dead job counts it, and not every node is a holder.
@@ -259,8 +259,8 @@ async def drop(client: Client, args: Json) -> Plan:
             outcome.count = max(*counts, min(sum(counts), known), 0)
         else:
             outcome.count = await Jobs(client).of_each(dead.found.items, commands.ackjob)
-            outcome.says.append(f"ended: {counted(outcome.count, 'job')}")
+            outcome.says.append(f"removed: {counted(outcome.count, 'job')}")
 
     unasked = silent(dead.found.unreached, dead.names)
-    lines = [f"{dead.which} end for good", *unasked]
+    lines = [f"removed: {dead.which}", *unasked]
     return Plan(target=dead.which, says=lines, run=run, unasked=unasked, confirm=dead.confirm)

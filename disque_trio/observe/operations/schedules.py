@@ -21,19 +21,19 @@ NAME: Final = Argument(name="name", about="name of the schedule", is_required=Tr
 _ASKED: Final = (
     Argument(name="task", about="name of its task", is_required=True),
     Argument(name="queue", about="queue of its jobs", default="default"),
-    Argument(name="cron", about="five fields, as '30 2 * * *', or a nickname, as @daily"),
+    Argument(name="cron", about="five fields, such as '30 2 * * *', or a nickname, such as @daily"),
     Argument(name="every", about="or an interval in seconds", kind="number"),
     Argument(name="tz", about="time zone of the fields", default="UTC"),
 )
 _RARE: Final = (
-    Argument(name="args", about="arguments: a list in JSON"),
-    Argument(name="kwargs", about="arguments by name: an object in JSON"),
+    Argument(name="args", about="arguments, as a JSON list"),
+    Argument(name="kwargs", about="keyword arguments, as a JSON object"),
     Argument(
         name="missed", about="which ticks are added late if no worker ran",
         choices=("skip", "latest", "all"),
     ),
-    Argument(name="within", about="how late a tick may be added, in seconds", kind="number"),
-    Argument(name="scheduled", about="give the task the instant of the tick", kind="flag"),
+    Argument(name="within", about="maximum lateness of a tick in seconds", kind="number"),
+    Argument(name="scheduled", about="pass the scheduled time to the task", kind="flag"),
 )  # fmt: skip
 ARGUMENTS: Final = (
     attrs.evolve(NAME, is_asked=True),
@@ -51,16 +51,16 @@ async def add(client: Client, args: Json) -> Plan:
     then = "never" if upcoming is None else text(upcoming)
     what = f'a job of task {readable(entry.task)} is added to queue "{readable(entry.queue)}"'
     lines = [
-        f"{what} at {entry.when}, next at {then}",
+        f"{what}: {entry.when}, next at {then}",
         "workers whose app has the task add the jobs",
     ]
     if before is not None:
-        lines.append(f"it replaces the schedule of this name, at {before.when}")
+        lines.append(f"it replaces the schedule with this name: {before.when}")
         lines += ["it stays paused"] if before.is_paused else []
 
     async def run(outcome: Outcome, _report: Report) -> None:
         await timetable.add(entry)
-        outcome.says.append("recorded" if before is None else "replaced")
+        outcome.says.append("added" if before is None else "replaced")
         outcome.count = 1
 
     return Plan(target=readable(entry.name), says=lines, run=run)
@@ -97,9 +97,9 @@ def _json(args: Json, name: str, kind: type) -> Any:
     try:
         value = json.loads(encoded)
     except (ValueError, RecursionError) as error:
-        raise MistakeError(f"'{name}' is no JSON: {error}") from None
+        raise MistakeError(f"'{name}' is not valid JSON: {error}") from None
     if not isinstance(value, kind):
-        raise MistakeError(f"'{name}' is no {'list' if kind is list else 'object'} in JSON")
+        raise MistakeError(f"'{name}' is not a JSON {'list' if kind is list else 'object'}")
     return value
 
 
@@ -117,7 +117,7 @@ def changing(
             outcome.count = int(await change(timetable, name))
             outcome.says.append(done if outcome.count else was)
 
-        lines = [f"schedule {readable(name)}, at {entry.when}, of {readable(entry.task)}: {effect}"]
+        lines = [f"schedule {readable(name)}, {entry.when}, task {readable(entry.task)}: {effect}"]
         return Plan(target=readable(name), says=lines, run=run)
 
     return plan
@@ -137,6 +137,6 @@ async def run_now(client: Client, args: Json) -> Plan:
 
     lines = [
         f'a job of task {readable(entry.task)} is added to queue "{readable(entry.queue)}" now',
-        "the ticks of the schedule stay as they are",
+        "the schedule itself does not change",
     ]
     return Plan(target=readable(entry.name), says=lines, run=run)

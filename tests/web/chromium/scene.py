@@ -488,12 +488,12 @@ PLANS: Final = {
     },
     "queues purge": {"says": ["41,209 jobs end"], "confirm": "mail", "token": "t2"},
     "nodes kick": {"says": ["the connection of 10.0.0.9:53012 ends"], "token": "t3"},
-    "queues redrive": {"says": ["1 of 1,100 dead jobs is queued again"], "token": "t4"},
+    "queues redrive": {"says": ["1 of 1,100 dead jobs is enqueued"], "token": "t4"},
     "jobs trace": {
-        "says": ["3 nodes write down what happens to the job, for an hour"],
+        "says": ["3 nodes record the events of the job, for one hour"],
         "token": "t5",
     },
-    "flows retry": {"says": ["queued again as if they were new: 1 film.encode"], "token": "t6"},
+    "flows retry": {"says": ["enqueued with all their attempts: 1 film.encode"], "token": "t6"},
     "jobs requeue": {"t": "error", "says": "the job is done"},
 }
 

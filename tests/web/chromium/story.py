@@ -63,9 +63,9 @@ def told(id: str, rows: list[Row], **others: Any) -> dict[str, Any]:
     return {
         "id": id,
         "traced": True,
-        "why": "traced since it was given back or queued again",
+        "why": "traced since it failed or was requeued",
         "nodes": [{**node, "node": f"127.0.0.1:771{n}", "name": f"n{n}"} for n in (1, 2, 3)],
-        "clocks": ["n2: clock set right by −12 ± 3 ms"],
+        "clocks": ["n2: clock corrected by −12 ± 3 ms"],
         "run": content(plan, rows, None, ""),
         **others,
     }
@@ -73,7 +73,7 @@ def told(id: str, rows: list[Row], **others: Any) -> dict[str, Any]:
 
 def untraced(id: str) -> dict[str, Any]:
     """Of a job of which no node keeps a trace."""
-    why = "it is not traced: “trace on” writes down what happens to it from then on"
+    why = "it is not traced: “Trace on” records its events from then on"
     answer = told(id, [], why=why, traced=False, clocks=[], run=None)
     off = {"rows": 0, "why": None, "on": False}
     return {**answer, "nodes": [{**node, **off} for node in answer["nodes"]]}

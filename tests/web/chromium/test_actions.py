@@ -184,10 +184,10 @@ async def test_a_form_asks_for_what_an_action_has_to_know(tab: Tab, fake: Fake) 
     await opened(tab, fake, "#/dead", "no such user")
 
     await tab.click(".reasons button", "Redrive")
-    await tab.has("at most so many")
+    await tab.has("maximum number of jobs")
     await tab.run("document.querySelector('[name=limit]').select()")
     await tab.press(*"20", "Enter")
-    await tab.has("1 of 1,100 dead jobs is queued again")
+    await tab.has("1 of 1,100 dead jobs is enqueued")
 
     assert fake.done("queues redrive") == [{"queue": "mail", "reason": "", "limit": 20, "rate": 50}]
 
@@ -199,7 +199,7 @@ async def test_the_form_of_limits_begins_with_those_of_the_queue(tab: Tab, fake:
     )
 
     await tab.press("L")
-    await tab.has("at most so many jobs leased")
+    await tab.has("maximum number of leased jobs")
     await tab.run("void (document.querySelector('[name=burst]').value = '')")
     await tab.run("void (document.querySelector('[name=per]').value = '0.5')")
     await tab.click("dialog .main", "Show the plan")

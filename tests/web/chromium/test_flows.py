@@ -132,7 +132,7 @@ async def test_dead_members_are_redriven_with_a_plan(tab: Tab, fake: Fake) -> No
 
     await tab.click("h1 ~ .tools button", "Redrive dead members")
 
-    await tab.has("queued again as if they were new: 1 film.encode")
+    await tab.has("enqueued with all their attempts: 1 film.encode")
     assert fake.done("flows retry") == [{"id": scene.FLOW}]
     assert not [said for said in fake.asked if "token" in said]
 

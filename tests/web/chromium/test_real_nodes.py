@@ -60,7 +60,7 @@ async def test_the_console_shows_and_acts_on_three_nodes_of_which_one_is_killed(
     await tab.run("location.hash = '#/queue/mail'")
     await tab.has("Oldest (5)")
     await tab.press("P", "Enter")
-    await tab.has("takes no jobs and delivers none at 3 nodes")
+    await tab.has("accepts no jobs and delivers none at 3 nodes")
     await tab.press("Enter")
     await tab.until("document.querySelectorAll('.outcome .good').length === 3")
     assert first.client.text("PAUSE", "mail", "state") == b"all"

@@ -41,8 +41,8 @@ async def test_a_trace_says_why_it_is_and_how_clocks_were_set_right(tab: Tab, fa
     await opened(tab, fake, JOB)
 
     await tab.has(
-        "Traced since it was given back or queued again. Time 0 is 2026-09-21 14:13:20 UTC."
-        " n2: clock set right by −12 ± 3 ms"
+        "Traced since it failed or was requeued. Time 0 is 2026-09-21 14:13:20 UTC."
+        " n2: clock corrected by −12 ± 3 ms"
     )
 
 
@@ -118,7 +118,7 @@ async def test_a_job_that_is_not_traced_says_so_and_can_be(tab: Tab, fake: Fake)
     await opened(tab, fake, OTHER_JOB, "It is not traced")
 
     await tab.click(".card-head button", "Trace on")
-    await tab.has("3 nodes write down what happens to the job, for an hour")
+    await tab.has("3 nodes record the events of the job, for one hour")
     [asked] = fake.done("jobs trace")
     assert asked == {"id": OTHER_JOB.removeprefix("#/job/")}
     await tab.press("Enter")

@@ -240,7 +240,7 @@ async def test_nodes_are_compared(tab: Tab, place: Place) -> None:
 
 async def test_a_node_leaves_and_stays(tab: Tab, place: Place) -> None:
     await begun(tab, place, "Cluster")
-    await choose(tab, "n3", "Let it leave")
+    await choose(tab, "n3", "Leave")
     await carry_out(tab)
     await tab.until(f"{ROW % json.dumps('n3')}.innerText.includes('leaving')")
 
