@@ -1,11 +1,12 @@
 """Plans of the operations on nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.client import Client
+from disque_trio.client.errors import DisqueError
 from disque_trio.client.url import parse_node
 from disque_trio.observe.cluster import node_name
 from disque_trio.observe.operations.members import Member, members, names_of
@@ -54,9 +55,9 @@ def _answering(others: Sequence[Member]) -> str:
     return counted(sum(each.node is not None for each in others), "node")
 
 
-def _text(reply: Any) -> tuple[str, int]:
-    text = getattr(reply, "text", reply)
-    return (text.decode(errors="replace") if isinstance(text, bytes) else str(text)), 1
+def _always(text: str) -> Callable[[Any], tuple[str, int]]:
+    """Return `describe` of `one_by_one` for a command that replies OK."""
+    return lambda _: (text, 1)
 
 
 async def leave(client: Client, args: Json) -> Plan:
@@ -64,19 +65,39 @@ async def leave(client: Client, args: Json) -> Plan:
     member, node, others = await _reached(client, args)
     names = await names_of(client)
     lines = [
-        f"{_called(member)} takes no new jobs and gives its own to {_answering(others)}",
-        "it can be stopped when it has no jobs left; until then, nodes stay takes it back",
+        f"{_called(member)} accepts no new jobs, and gives its jobs to {_answering(others)}",
+        "stop it when it has no jobs left; until then, nodes stay cancels this",
     ]
-    run = one_by_one(client, [node], names, commands.call("CLUSTER", "LEAVING", "yes"), _text)
+    asked = commands.call("CLUSTER", "LEAVING", "yes")
+    announce = one_by_one(client, [node], names, asked, _always("accepts no new jobs"))
+
+    async def run(outcome: Outcome, report: Report) -> None:
+        await announce(outcome, report)
+        if outcome.count:
+            outcome.says.append(f"{names(node)}: {await _left(client, node)}")
+
     return Plan(target=str(node), says=lines, run=run, confirm=member.id[:_DIGITS])
+
+
+async def _left(client: Client, node: Address) -> str:
+    """Return how many jobs a leaving node has."""
+    try:
+        info = unwrap(*await client.ask(node, [commands.info("jobs")]))
+        left = int(info["registered_jobs"])
+    except (DisqueError, KeyError, ValueError):  # INFO may be renamed or restricted
+        return "stop it when INFO jobs shows registered_jobs:0"
+    if not left:
+        return "no jobs left; it can be stopped"
+    return f"{counted(left, 'job')} left; stop it when INFO jobs shows registered_jobs:0"
 
 
 async def stay(client: Client, args: Json) -> Plan:
     """Plan CLUSTER LEAVING no."""
     member, node, _ = await _reached(client, args)
     names = await names_of(client)
-    run = one_by_one(client, [node], names, commands.call("CLUSTER", "LEAVING", "no"), _text)
-    lines = [f"{_called(member)} takes new jobs again and stays"]
+    asked = commands.call("CLUSTER", "LEAVING", "no")
+    run = one_by_one(client, [node], names, asked, _always("stays, and accepts new jobs"))
+    lines = [f"{_called(member)} stays, and accepts new jobs again"]
     return Plan(target=str(node), says=lines, run=run)
 
 
@@ -85,15 +106,16 @@ async def forget(client: Client, args: Json) -> Plan:
     member, others = await _member(client, args)
     names, nodes = await names_of(client), [each.node for each in others if each.node]
     left_out = {each.where: "it does not answer" for each in others if not each.node}
-    unasked = silent(left_out, names, "when it is back, the others know the node again from it")
+    unasked = silent(left_out, names, "when it returns, it makes the others add the node again")
     forget = counted(len(nodes), "node forgets", "nodes forget")
     lines = [
         f"{forget} {_called(member)}; do this only if it is gone for good",
-        *(["it answers, and joins the others again: stop it first"] * bool(member.node)),
-        "jobs of which it has the only copy are lost with it",
+        *(["it answers, and would join the others again: stop it first"] * bool(member.node)),
+        "jobs of which it has the only copy are lost",
         *unasked,
     ]
-    run = one_by_one(client, nodes, names, commands.call("CLUSTER", "FORGET", member.id), _text)
+    asked, done = commands.call("CLUSTER", "FORGET", member.id), _always("forgot it")
+    run = one_by_one(client, nodes, names, asked, done)
     return Plan(
         target=member.where, says=lines, run=run, unasked=unasked, confirm=member.id[:_DIGITS]
     )
@@ -107,8 +129,8 @@ async def meet(client: Client, args: Json) -> Plan:
         raise MistakeError(str(error)) from None
     first, names = (await answering(client)).items[0], await names_of(client)
     asked = commands.call("CLUSTER", "MEET", other.host, str(other.port))
-    lines = [f"the cluster of {names(first)} and that of {other} become one"]
-    run = one_by_one(client, [first], names, asked, _text)
+    lines = [f"{names(first)} joins {other}: their clusters become one"]
+    run = one_by_one(client, [first], names, asked, _always(f"connects to {other}"))
     return Plan(target=str(other), says=lines, run=run, confirm=str(other))
 
 
@@ -117,18 +139,18 @@ async def kick(client: Client, args: Json) -> Plan:
     member, node, _ = await _reached(client, args)
     connection = str(args.get("client", ""))
     if not connection.isdecimal():
-        raise MistakeError(f"'{connection}' is no number of a connection")
+        raise MistakeError(f"'{connection}' is not the id of a connection")
     name = node_name(member.id, member.name)
 
     async def run(outcome: Outcome, _report: Report) -> None:
         asked = commands.call("CLIENT", "KILL", "ID", connection)
         outcome.count = int(bool(unwrap(*await client.ask(node, [asked]))))
         (outcome.says if outcome.count else outcome.failed).append(
-            f"{name}: {'ended' if outcome.count else 'the connection has gone already'}"
+            f"{name}: {'closed' if outcome.count else 'the connection was already closed'}"
         )
 
     lines = [
-        f"{_called(member)} ends connection {connection}",
-        "jobs that its client has come back when their lease is over; a client may connect again",
+        f"{_called(member)} closes connection {connection}",
+        "jobs of its client are requeued when their leases end; the client may reconnect",
     ]
     return Plan(target=f"{node} {connection}", says=lines, run=run)
