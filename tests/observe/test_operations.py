@@ -1,5 +1,6 @@
-"""Each operation is in the console, on the command line and in `App.admin`."""
+"""Each operation is in the console, on the command line, in `App.admin` and in the manual."""
 
+import re
 from itertools import groupby
 
 import anyio
@@ -13,6 +14,7 @@ from disque_trio.observe.operations.operation import Argument, Operation
 from disque_trio.terminal.options import Command, options_of
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.plans import MistakeError, Plan
+from tests.trees import HOME
 
 COMMANDS = {
     "queues": queues.PROGRAM.commands,
@@ -22,6 +24,7 @@ COMMANDS = {
     "schedules": schedules.PROGRAM.commands,
     "nodes": nodes.PROGRAM.commands,
 }
+PAGE = (HOME / "docs" / "operating.md").read_text()
 ALL = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS.keys())
 
 
@@ -44,6 +47,13 @@ async def test_each_operation_is_a_method_of_the_admin(operation: Operation) -> 
 
         with pytest.raises(TypeError, match=f"{operation.key} takes {operation.arguments[0].name}"):
             await method(nothing=1)
+
+
+@ALL
+def test_each_operation_has_a_row_in_the_manual(operation: Operation) -> None:
+    section = PAGE.partition(f"\n## {operation.family.title()}\n")[2].partition("\n## ")[0]
+
+    assert re.search(rf"^\| `{operation.key}[ `]", section, re.MULTILINE)
 
 
 @ALL
