@@ -21,8 +21,8 @@ class Level(enum.IntEnum):
     """Something does not work, or jobs may be lost."""
 
 
-ANEW: Final = "CONFIG RESETSTAT counts anew"
-"""Advice for counters that have counted since the node's start."""
+RESET: Final = "CONFIG RESETSTAT resets the counters"
+"""Advice for counters that run since the node's start."""
 STATUS_NAMES: Final = {Level.NOTE: "well", Level.WARNING: "warnings", Level.PROBLEM: "problems"}
 
 

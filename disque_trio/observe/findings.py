@@ -121,32 +121,32 @@ class _Kind:
 
 _ALONE: Final = _Kind(
     "unattended",
-    "{jobs}, the oldest {age}; nobody takes from it: no client waits for its jobs",
-    "{count} queues that nobody takes, {jobs}, the oldest {age}",
-    "start workers for them, or purge what nobody wants (disque-trio queues purge)",
+    "{jobs}, the oldest {age} old; the queue has no consumers",
+    "{count} queues without consumers, {jobs}, the oldest {age} old",
+    "start workers for these jobs, or remove the jobs with disque-trio queues purge",
     "stuck",
     "queues purge",
 )
 _STOPPED: Final = _Kind(
     "stopped",
-    "{jobs}, the oldest {age}; nobody takes from it, for its deliveries are stopped: {more}",
-    "{count} queues whose deliveries are stopped, {jobs}, the oldest {age}",
+    "{jobs}, the oldest {age} old; deliveries are paused: {more}",
+    "{count} queues whose deliveries are paused, {jobs}, the oldest {age} old",
     "disque-trio queues resume ends the pause",
     "paused",
     "queues resume",
 )
 _CLOSED: Final = _Kind(
     "paused",
-    "is paused: {more}; {jobs} waiting, the oldest {age}, and no client waits for them",
-    "{count} queues are paused, and nobody takes from them: {jobs}, the oldest {age}",
-    "disque-trio queues resume ends the pause; start workers for what has been added",
+    "is paused: {more}; {jobs}, the oldest {age} old; the queue has no consumers",
+    "{count} queues are paused and have no consumers; {jobs}, the oldest {age} old",
+    "disque-trio queues resume ends the pause; start workers for the jobs of the queue",
     "paused",
     "queues resume",
 )
 _SLOW: Final = _Kind(
     "slow",
-    "{jobs}, the oldest {age}; its workers do not keep up",
-    "{count} queues whose workers do not keep up, {jobs}, the oldest {age}",
+    "{jobs}, the oldest {age} old; its workers do not keep up",
+    "{count} queues whose workers do not keep up, {jobs}, the oldest {age} old",
     "start more workers, or look for tasks that have become slow",
     "",
 )
@@ -160,18 +160,19 @@ _PAUSED: Final = _Kind(
 )
 _LIMITED: Final = _Kind(
     "limited",
-    "{jobs} waiting for its limits ({more}), the oldest for {age}",
-    "{count} queues have {jobs} waiting for their limits, the oldest for {age}",
-    "disque-trio queues show has what each node may deliver; queues limit changes the limits",
+    "{jobs} waiting because of its limits ({more}), the oldest for {age}",
+    "{count} queues have {jobs} waiting because of their limits, the oldest for {age}",
+    "disque-trio queues show reports what each node may deliver; queues limit changes the limits",
     "limited",
     is_note=True,
 )
 _RESTORED: Final = _Kind(
     "restored",
-    "{jobs} waiting for the end of RETRY after a restart, the first for {age}",
-    "{count} queues have {jobs} waiting for the end of RETRY after a restart, the first for {age}",
-    "workers may have had them before it. If they have not, disque-trio queues requeue queues them "
-    "now; a job that a worker has is then delivered twice",
+    "{jobs} restored after a restart and waiting for RETRY; the first is enqueued in {age}",
+    "{count} queues have {jobs} restored after a restart and waiting for RETRY; the first is "
+    "enqueued in {age}",
+    "workers may still have these jobs. If not, disque-trio queues requeue enqueues them now; a "
+    "job that a worker still has is then delivered twice",
     "",
     "queues requeue",
 )
@@ -179,8 +180,8 @@ _DEAD: Final = _Kind(
     "dead",
     "{jobs} dead",
     "{count} queues have {jobs} that are dead",
-    "disque-trio jobs dead shows why; disque-trio queues redrive queues them again, queues drop "
-    "ends them",
+    "disque-trio jobs dead shows the reasons; queues redrive enqueues the jobs again, queues drop "
+    "removes them",
     "dead",
     "queues redrive",
 )
@@ -278,16 +279,16 @@ def _behind(
 
 
 def _alone(answering: str) -> _Kind:
-    """Return the finding for queues without takers. If some nodes do not answer, their clients may
-    take the jobs, so the finding does not suggest a purge."""
+    """Return the finding for queues without consumers. If some nodes do not answer, their clients
+    may take the jobs, so the finding does not suggest a purge."""
     if not answering:
         return _ALONE
-    so_far = f"as far as {answering} tell"
+    known = f"according to {answering}"
     return attrs.evolve(
         _ALONE,
-        one=f"{{jobs}}, the oldest {{age}}; nobody takes from it, {so_far}",
-        many=f"{{count}} queues that nobody takes, {so_far}, {{jobs}}, the oldest {{age}}",
-        advice="see why the other nodes do not answer, or start workers for these queues",
+        one=f"{{jobs}}, the oldest {{age}} old; the queue has no consumers, {known}",
+        many=f"{{count}} queues without consumers, {known}, {{jobs}}, the oldest {{age}} old",
+        advice="find out why the other nodes do not answer, or start workers for these queues",
         operation="",
     )
 
@@ -383,8 +384,8 @@ def of_workers(workers: Sequence[KnownWorker]) -> Iterator[Finding]:
         if report.lag_s >= _STILL_S:
             yield warning(
                 where,
-                f"its event loop has stood still for {report.lag_s:.1f} s",
-                "a handler blocks it: disque-trio workers dump shows where; run that in a thread",
+                f"its event loop was blocked for {report.lag_s:.1f} s",
+                "a handler blocks it: disque-trio workers dump shows where. Run that in a thread",
                 kind="worker-lag",
                 link="#/workers",
                 operation="workers dump",

@@ -11,7 +11,7 @@ from disque_trio.explain.zones import Place, lacks
 from disque_trio.observe import refusals
 from disque_trio.observe.client import ON_PASSWORD
 from disque_trio.observe.cluster import NodeFacts, label_of, node_name
-from disque_trio.observe.finding import ANEW, Finding, note, problem, spelled, warning
+from disque_trio.observe.finding import RESET, Finding, note, problem, spelled, warning
 from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT, SAFE_PERCENT
 from disque_trio.terminal.counting import counted
 
@@ -78,7 +78,7 @@ def _advice_for(node: NodeFacts, others: Sequence[NodeFacts]) -> str:
 
 
 def unasked(nodes: Sequence[NodeFacts]) -> Iterator[Finding]:
-    """Yield a finding about nodes that a client over TLS does not ask."""
+    """Yield a finding about nodes that a client over TLS does not query."""
     asked = {node.id for node in nodes}
     others = {peer.id: peer for node in nodes for peer in node.peers if peer.id not in asked}
     if not others:
@@ -86,9 +86,9 @@ def unasked(nodes: Sequence[NodeFacts]) -> Iterator[Finding]:
     names = (label_of(node_name(id, peer.name), peer.address) for id, peer in others.items())
     yield note(
         "the cluster",
-        f"{counted(len(others), 'node is', 'nodes are')} not asked here: {', '.join(names)}",
-        "over TLS only the nodes that were named are asked, and the console of a node asks that "
-        "node alone: disque-trio doctor --tls asks all",
+        f"{counted(len(others), 'node was', 'nodes were')} not queried: {', '.join(names)}",
+        "over TLS only the named nodes are queried, and the console of a node queries that node "
+        "alone: disque-trio doctor --tls queries all",
         kind="unasked",
     )
 
@@ -98,8 +98,8 @@ def _reach(node: NodeFacts) -> Iterator[Finding]:
         yield problem(
             node.where,
             f"its bus port cannot be reached from here: {node.bus_error}",
-            "nodes talk to each other on the client port + 10000: open it between all nodes. If "
-            "it is closed to this machine alone, run the doctor on a node",
+            "nodes connect to each other on the client port + 10000: open it between all nodes. If "
+            "it is closed only to this machine, run the doctor on a node",
             kind="bus-port",
         )
     if silent := node.number("unanswered_meets"):
@@ -111,9 +111,9 @@ def _reach(node: NodeFacts) -> Iterator[Finding]:
             node.where,
             f"{silent} CLUSTER MEET without an answer: {where}, the first for "
             f"{node.number('unanswered_meet_seconds')} s: {reason}",
-            "open the port for nodes, behind the @, between all nodes, by default the client port "
-            "+ 10000; see that both have the same cluster secret. The node goes on trying; "
-            "CLUSTER FORGET, with the id that CLUSTER NODES shows, ends that",
+            "open the bus port (after the @; by default the client port + 10000) between all "
+            "nodes, and check that both have the same cluster secret. The node keeps trying until "
+            "CLUSTER FORGET with the id that CLUSTER NODES shows",
         )
     bind = node.config.get("bind", "").split()
     if node.config and not node.has_password:
@@ -133,8 +133,8 @@ def _duplicate(node: NodeFacts) -> Iterator[Finding]:
     who = "This one" if node.number("duplicate_node_id_yields") else "The other"
     yield problem(
         node.where,
-        f"another process, at {other}, has its node ID: one was started from a copied directory. "
-        f"{who} refuses to serve jobs",
+        f"another process, at {other}, has its node ID: one of them was started from a copied "
+        f"directory. {who} refuses to serve jobs",
         "stop the copy, remove its nodes.conf and append-only file, and start it again: it joins "
         "as a new node with CLUSTER MEET",
         kind="not-ready",
@@ -143,11 +143,11 @@ def _duplicate(node: NodeFacts) -> Iterator[Finding]:
 
 def _loading(node: NodeFacts) -> Finding:
     percent, left = node.info.get("loading_loaded_perc"), node.number("loading_eta_seconds")
-    how_far = f"{percent} % are read, and about {left} s are left" if percent else "all is read"
+    progress = f"{percent} % loaded, about {left} s left" if percent else "100 % loaded"
     return warning(
         node.where,
-        f"it loads its append-only file: {how_far}",
-        "wait: it serves clients and joins the others once that is done",
+        f"it is loading its append-only file: {progress}",
+        "wait: it serves clients and joins the others when the file is loaded",
         kind="not-ready",
     )
 
@@ -158,21 +158,21 @@ def _process(node: NodeFacts) -> Iterator[Finding]:
         yield warning(
             node.where,
             f"{clients} of {counted(most, 'client is', 'clients are')} connected",
-            "raise maxclients, or find out who does not close connections (CLIENT LIST)",
+            "raise maxclients, or find the clients that do not close connections (CLIENT LIST)",
         )
     if dropped := node.number("bus_frames_dropped"):
         yield warning(
             node.where,
             f"{counted(dropped, 'bus frame was', 'bus frames were')} dropped: "
             "a peer did not keep up",
-            f"look for a node that is overloaded or stopped; {ANEW}",
+            f"look for a node that is overloaded or stopped; {RESET}",
             kind="frames-dropped",
         )
     if node.config.get("trace-file") and node.config.get("trace-file-sample") == "1":
         yield warning(
             node.where,
-            f"it writes down everything into {node.config['trace-file']}",
-            "start it with 'trace-file-sample 100' to keep one job in 100, or without 'trace-file'",
+            f"it traces every job to {node.config['trace-file']}",
+            "restart it with 'trace-file-sample 100' for one job in 100, or without 'trace-file'",
         )
     if node.number("bus_frames_refused"):
         reasons = node.info.get("bus_frames_refused_by_reason", "")
@@ -187,9 +187,9 @@ def _standstill(node: NodeFacts) -> Iterator[Finding]:
     since = node.now_s - ago if node.now_s else None
     yield make(
         node.where,
-        f"its loop stood still for {stood / 1000:.1f} s, {spelled(ago)} ago: it answered nobody",
-        "look for a machine that swaps, is paused or has too few cores, for DEBUG SLEEP, and for a "
-        "disk that hangs; after cluster-node-timeout other nodes take it for failed",
+        f"its event loop was blocked for {stood / 1000:.1f} s, {spelled(ago)} ago",
+        "look for a machine that swaps, was suspended or has too few cores, for a disk that hangs, "
+        "and for DEBUG SLEEP. After cluster-node-timeout the other nodes mark it as failed",
         kind="standstill",
         since=since,
     )
@@ -209,9 +209,9 @@ def _memory(node: NodeFacts) -> Iterator[Finding]:
     if most <= own:
         yield problem(
             node.where,
-            f"maxmemory is {most >> 20} MiB, and the process alone takes {own >> 20} MiB: it "
+            f"maxmemory is {most >> 20} MiB, and the process itself uses {own >> 20} MiB: it "
             "refuses new jobs",
-            f"raise maxmemory: {(2 * own >> 20) + 1} MiB leave jobs as much as that",
+            f"raise maxmemory: {(2 * own >> 20) + 1} MiB leave jobs as much as the process uses",
             kind="memory",
         )
         return
@@ -227,8 +227,8 @@ def _memory(node: NodeFacts) -> Iterator[Finding]:
     if own and most < own + LEAST_ROOM:
         yield warning(
             node.where,
-            f"maxmemory leaves {(most - own) >> 10} KiB beside the process: few jobs fit",
-            f"raise maxmemory: {(2 * own >> 20) + 1} MiB leave jobs as much as the process takes",
+            f"maxmemory leaves only {(most - own) >> 10} KiB for jobs",
+            f"raise maxmemory: {(2 * own >> 20) + 1} MiB leave jobs as much as the process uses",
         )
     if node.is_ours:
         yield from _resident(node, most)
@@ -244,7 +244,7 @@ def _memory(node: NodeFacts) -> Iterator[Finding]:
     yield grade(
         node.where,
         f"{what} are used ({share:.0%}): {doing}",
-        "add consumers, add nodes, or raise maxmemory; with spill-directory bodies go to disk",
+        "add consumers, add nodes, or raise maxmemory; with spill-directory, bodies go to disk",
         kind="memory",
     )
 
@@ -253,12 +253,12 @@ def _resident(node: NodeFacts, most: int) -> Iterator[Finding]:
     """Check the memory that the process has and that no job uses."""
     resident, used = node.number("used_memory_rss"), node.number("used_memory")
     what = (
-        f"the process takes {resident >> 20} MiB, {resident / most:.0%} of maxmemory, and "
-        f"{(resident - used) >> 20} MiB of them are pinned by what is left of earlier backlogs"
+        f"the resident size is {resident >> 20} MiB, {resident / most:.0%} of maxmemory; jobs left "
+        f"from earlier backlogs keep {(resident - used) >> 20} MiB from being released"
     )
     advice = (
-        "have what is left acknowledged, raise maxmemory, or restart the node (SHUTDOWN "
-        "REWRITE-AOF); with spill-directory large bodies go to disk"
+        "have these jobs acknowledged, raise maxmemory, or restart the node (SHUTDOWN "
+        "REWRITE-AOF); with spill-directory, large bodies go to disk"
     )
     level = node.number("memory_level")
     is_bound = level > 0 and node.info.get("memory_limited_by") == "resident-size"
@@ -277,18 +277,18 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
     if info.get("aof_enabled", "0") == "0":
         yield note(
             node.where,
-            "it keeps jobs in memory only: what it holds is gone when it stops",
-            "set 'appendonly yes', or rely on copies: never stop as many nodes at once as a job "
-            "has copies (REPLICATE of ADDJOB: 3, unless the client asks for others)",
+            "it keeps jobs in memory only, and loses them when it stops",
+            "set 'appendonly yes', or rely on copies: at any time stop fewer nodes than a job has "
+            "copies (REPLICATE of ADDJOB, by default 3)",
         )
         return
     if (status := info.get("aof_file_status", "ok")) != "ok":
         yield problem(
             node.where,
             f"its append-only file was {status} by another process: new jobs are refused",
-            "it writes the file anew by itself; if that fails, its log says why. If it was left "
-            "unsynced, the node could not sync it at its start: look at the disk. Otherwise, what "
-            "was found in the file's place is kept as .found: find out who moves files there",
+            "it rewrites the file by itself; if that fails, see its log. If the file was left "
+            "unsynced, the node could not sync it at its start: check the disk. Otherwise, the "
+            "file found in its place is kept as .found: find the process that moves files there",
             kind="journal",
         )
     elif info.get("aof_last_write_status", "ok") != "ok":
@@ -319,8 +319,8 @@ def _lacking(well: list[NodeFacts], closed: Sequence[str]) -> Iterator[Finding]:
             f"{_jobs_that(under, 'has', 'have')} fewer holders than REPLICATE asks for",
             f"repair is off at {', '.join(off)}: set replica-repair-after" if off
             else f"{refusals.resuming(closed)}start the nodes that are gone. After "
-            "replica-repair-after seconds copies are made, if there are nodes to take them: add "
-            "some, or CLUSTER FORGET those that are gone for good",
+            "replica-repair-after seconds the holders create new copies. If there are too few "
+            "nodes, add some; if nodes are gone for good, CLUSTER FORGET them",
             kind="under-replicated", stake=float(under),
         )  # fmt: skip
 
@@ -332,7 +332,7 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
     if again > _MOST_REQUEUED * max(delivered, 1) and last <= refusals.RECENT_S:
         yield warning(
             node.where,
-            f"{_jobs_that(again, 'was', 'were')} queued again after RETRY without an "
+            f"{_jobs_that(again, 'was', 'were')} requeued after RETRY without an "
             f"acknowledgement, the last {spelled(round(max(last, 0)))} ago; meanwhile "
             f"{_jobs_that(delivered, 'was', 'were')} delivered",
             "workers die, or work longer than RETRY without renewing the lease (WORKING), or the "
@@ -343,7 +343,7 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
         yield note(
             node.where,
             f"{_jobs_that(expired, 'had', 'had')} expired when the node read its append-only file",
-            "if they are more than its downtime explains, its wall clock was wrong (TTL of ADDJOB)",
+            "if its downtime does not explain that, its wall clock was wrong (TTL of ADDJOB)",
         )
 
 
@@ -366,10 +366,10 @@ def _delayed(well: list[NodeFacts]) -> Iterator[Finding]:
     yield note(
         "the cluster",
         "at most " * (len(waiting) > 1)  # after a failure, several nodes may count one job
-        + _jobs_that(count, "waits", "wait")
-        + " for the end of a delay, that of ADDJOB or of a NACK"
-        + (f": {most}; the first is queued in {spelled(due)}" if queues else ""),
-        "JSCAN STATE backing-off REPLY all shows those that workers have given back",
+        + _jobs_that(count, "is", "are")
+        + " delayed, or backing off after a failure"
+        + (f": {most}; the first is enqueued in {spelled(due)}" if queues else ""),
+        "JSCAN STATE backing-off REPLY all lists those that are backing off",
         kind="delayed",
         link="#/later",
     )
@@ -404,15 +404,15 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
         if any("noaddr" in flags for flags in thoughts):
             yield warning(
                 where,
-                f"the address of node {peer_id} is unknown: another node answers at its last one",
+                f"the address of node {peer_id} is unknown: its last one belongs to another node",
                 f"if it is gone for good: CLUSTER FORGET {peer_id} on every node",
             )
         elif peer_id in left:
             yield warning(
                 where,
                 "it was leaving, and does not answer" + _silent_for(well, peer_id),
-                f"if it was stopped: CLUSTER FORGET {peer_id} on every node; jobs that it had not "
-                "given away yet get new copies then",
+                f"if it was stopped: CLUSTER FORGET {peer_id} on every node; the other holders "
+                "then create new copies of the jobs that it still had",
                 kind="left",
                 since=_last_pong(well, peer_id),
                 operation="nodes forget",
@@ -431,7 +431,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
             yield warning(
                 where,
                 f"{suspecting} of {counted(len(thoughts), 'node suspects', 'nodes suspect')} it",
-                "see its log and network",
+                "check its log and network",
                 since=_last_pong(well, peer_id),
             )
         if any("handshake" in flags for flags in thoughts):
@@ -439,7 +439,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
         if peer_id not in left and any("leaving" in flags for flags in thoughts):
             yield note(
                 where,
-                "is leaving: stop it when its INFO jobs shows no registered_jobs",
+                "is leaving: stop it when INFO jobs shows registered_jobs:0",
                 kind="not-ready",
                 operation="nodes stay",
                 args={"node": peer_id},
@@ -451,15 +451,14 @@ def _mend_of_failed(id: str, nodes: Sequence[NodeFacts]) -> dict[str, Any]:
     node = next((each for each in nodes if each.id == id), None)
     if node is not None and not node.error:
         return {
-            "advice": "it runs, and answers here: the nodes do not reach each other. Open their "
-            "bus ports (client port + 10000) to each other; if links are refused, their logs say "
-            "why"
+            "advice": "it runs and answers here, but the nodes cannot reach each other. Open their "
+            "bus ports (client port + 10000) to each other; if links are refused, see their logs"
         }
     gone = f"if it is gone for good: CLUSTER FORGET {id} on every node"
     forget = {"operation": "nodes forget", "args": {"node": id}}
     if node is not None and node.is_there:
         advice = _advice_for(node, nodes).rstrip(".")
-        return {"advice": f"it runs, and refuses to answer: {advice}. Or {gone}"}
+        return {"advice": f"it runs, but refuses to answer: {advice}. Or {gone}"}
     return {"advice": f"start it again, or {gone}", **forget}
 
 
@@ -471,7 +470,7 @@ def _few(well: list[NodeFacts]) -> Iterator[Finding]:
         yield note(
             well[0].where,
             f"the cluster has {counted(size, 'node')}",
-            "with three or more, one may fail: two cannot agree on which of them is gone",
+            "run at least three: with fewer there is no majority after one fails",
         )
 
 
@@ -498,7 +497,7 @@ def _one_way(well: list[NodeFacts]) -> Iterator[Finding]:
                 yield warning(
                     node.where,
                     f"it does not know {other.where}, which is in the cluster",
-                    f"CLUSTER MEET it there, or CLUSTER FORGET {other.id} on the others",
+                    f"introduce them by CLUSTER MEET, or CLUSTER FORGET {other.id} on the others",
                 )
             elif not line.is_connected and "handshake" not in line.flags:
                 back = next((p for p in other.peers if p.id == node.id), None)
@@ -507,8 +506,8 @@ def _one_way(well: list[NodeFacts]) -> Iterator[Finding]:
                     node.where,
                     f"it has no link to {other.where}"
                     + (", which has one to it: a one-way cut" if one_way else ""),
-                    "open the bus port (client port + 10000) in this direction; the node dials "
-                    "again by itself",
+                    "open the bus port (client port + 10000) in this direction; the node "
+                    "reconnects by itself",
                 )
 
 
@@ -523,8 +522,8 @@ def _clocks(well: list[NodeFacts]) -> Iterator[Finding]:
             yield warning(
                 node.where,
                 f"its wall clock is {amount} {side} the others'",
-                "run NTP: creation stamps order the queues of different nodes, and an "
-                "append-only file is loaded by the wall clock. No job is lost for it",
+                "run NTP: jobs of different nodes are ordered by wall clocks, and an append-only "
+                "file is loaded by them. No job is lost",
             )
     if all(abs(node.skew_ms - middle) <= MAX_SKEW_MS for node in well):
         local = min(abs(node.skew_ms) - node.uncertainty_ms for node in well)
@@ -545,7 +544,7 @@ def _versions(well: list[NodeFacts]) -> Iterator[Finding]:
         yield note(
             ", ".join(originals),
             "original servers",
-            "they take part in everything but repair, the cluster secret and leases",
+            "they do not support repair, the cluster secret or leases",
         )
     names = sorted([*ours, *missing])
     if "earlier" in reported and all("/" in name for name in names):
@@ -570,9 +569,9 @@ def _limits(well: list[NodeFacts]) -> Iterator[Finding]:
         ", ".join(known) or "the cluster",
         f"{counted(unlimited, 'node delivers', 'nodes deliver')} jobs of "
         f"{counted(limited, 'queue')} without regard to their limits: "
-        "earlier versions and original servers do not know any",
-        "finish the upgrade, node by node (docs/versions.md); until then let workers of these "
-        "queues use the other nodes",
+        "earlier versions and original servers do not support limits",
+        "finish the upgrade, node by node (docs/versions.md); until then connect workers of "
+        "these queues only to the other nodes",
         kind="limits-not-held",
     )
 

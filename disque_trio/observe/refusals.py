@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from disque_trio.observe.cluster import NodeFacts
-from disque_trio.observe.finding import ANEW, Finding, note, problem, spelled, warning
+from disque_trio.observe.finding import RESET, Finding, note, problem, spelled, warning
 from disque_trio.observe.values import readable
 from disque_trio.statemachine.refusals import REFUSALS
 from disque_trio.terminal.counting import counted
@@ -23,67 +23,67 @@ class Meaning:
 
 CLIENTS: Final = {
     "maxclients": Meaning(
-        "because there were too many", "raise maxclients and the open file limit"
+        "because maxclients was reached", "raise maxclients and the open file limit"
     ),
     "tls": Meaning(
         "in the TLS handshake",
-        "its log says why: clients without a certificate where tls-auth-clients asks for one, "
-        "that do not trust the node's, or that speak plainly to the tls-port",
+        "see its log for the reasons, such as: no certificate, although tls-auth-clients requires "
+        "one; no trust in the certificate of the node; no TLS on the tls-port",
     ),
     "protected-mode": Meaning(
-        "because the node has no password and they came from elsewhere",
+        "because the node has no password and they came from another machine",
         "set requirepass-file (docs/security.md)",
     ),
     "unauthenticated-clients": Meaning(
-        "because too many of their address had not given the password yet",
-        "its log has the addresses: raise unauthenticated-clients if they are yours",
+        "because too many clients of their address had not authenticated yet",
+        "see its log for the addresses: raise unauthenticated-clients if they are yours",
     ),
     "auth-timeout": Meaning(
-        "because they gave no password in time",
-        "its log has the addresses: clients that connect long before they speak need AUTH first",
+        "because they did not authenticate in time",
+        "see its log for the addresses: clients must send AUTH as soon as they connect",
     ),
     "http": Meaning(
-        "because they spoke HTTP, which a web page can cause",
-        "its log has the addresses: set requirepass-file, so that no page can give commands "
+        "because they sent HTTP, which a web page can cause",
+        "see its log for the addresses: set requirepass-file, so that no page can send commands "
         "(docs/security.md); for the console and metrics, use the web-port",
     ),
     "proxy-protocol": Meaning(
-        "because a load balancer announced them with the PROXY protocol",
+        "because a load balancer used the PROXY protocol",
         "turn that off at the load balancer (HAProxy: send-proxy)",
     ),
     "other-protocol": Meaning(
-        "because they spoke another protocol, such as TLS, SMTP or memcached",
-        "its log has the addresses: restrict access to the port",
+        "because they used another protocol, such as TLS, SMTP or memcached",
+        "see its log for the addresses: restrict access to the port",
     ),
     "web-password": Meaning(
-        "because they gave a wrong password at the web port",
-        "its log has the addresses: restrict access to the web port if you do not know them",
+        "because they sent a wrong password to the web port",
+        "see its log for the addresses: restrict access to the web port if you do not know them",
     ),
 }
 LINKS: Final = {
     "cluster-secret": Meaning(
         "because the other side did not prove the cluster's secret",
-        "its log has the addresses. Nodes of this cluster: give all the same cluster-secret-file "
-        "(docs/security.md). Anybody else: keep them from the bus port",
+        "see its log for the addresses: give all nodes of this cluster the same "
+        "cluster-secret-file (docs/security.md), and block others from the bus port",
     ),
     "tls": Meaning(
         "in the TLS handshake",
-        "its log has the addresses and the reasons: tls-cluster must be the same on all nodes, "
-        "and their certificates signed by an authority in tls-ca-cert-file",
+        "see its log for the addresses and reasons: tls-cluster must be the same on all nodes, "
+        "and an authority in tls-ca-cert-file must have signed their certificates",
     ),
     "protected-mode": Meaning(
         "because the node has neither a password nor a cluster secret, and they came from "
-        "elsewhere",
+        "another machine",
         "give it the cluster-secret-file of the others (docs/security.md), or 'protected-mode no' "
         "if only trusted machines reach its bus port",
     ),
     "silence": Meaning(
-        "because the other side did not say in time who it is",
-        "its log has the addresses: a node without cluster-secret-file or tls-cluster where this "
-        "one has it, or no node at all",
+        "because the other side did not identify itself in time",
+        "see its log for the addresses: it is a node without the cluster-secret-file or "
+        "tls-cluster of this one, or not a node",
     ),
     "no node": Meaning(
-        "because the other side was no node", "restrict access to the bus port; see its log"
+        "because the other side was not a node", "restrict access to the bus port; see its log"
     ),
     "too many": Meaning(
         "because there were too many", "restrict access to the bus port; see its log"
@@ -147,8 +147,8 @@ def resuming(closed: Sequence[str]) -> str:
         return ""
     names = f'"{readable(closed[0])}"' + (f" and {len(closed) - 1:,} more" * (len(closed) > 1))
     return (
-        f"a node where a queue is paused in input takes no copies of its jobs: disque-trio queues "
-        f"resume ends the pause of {names}. If that is not it, "
+        f"a node where the input of a queue is paused accepts no copies of its jobs: disque-trio "
+        f"queues resume ends the pause of {names}. Otherwise, "
     )
 
 
@@ -164,7 +164,7 @@ def _of_cause(code: str, refused: Sequence[_Refused], *, is_past: bool) -> Findi
     what = f"{were} refused with {code}{rate}{last}" + (why and f": {why}")
     kind = problem if meaning is None or meaning.is_problem else warning
     made = note(where, what) if is_past else kind(where, what, advice)
-    # Refusals affect producers, so they rank above all that waits.
+    # Refusals affect producers, so they rank above waiting jobs.
     since = min(each.since for each in refused)
     return attrs.evolve(made, kind="refused", stake=math.inf, since=since)
 
@@ -176,5 +176,5 @@ def _report(
         meaning = meanings.get(reason, Meaning(f"({reason})", "see its log"))
         were = f"{who} was" if count == 1 else f"{who}s were"
         yield warning(
-            node.where, f"{count} {were} refused {meaning.why}", f"{meaning.advice}; {ANEW}"
+            node.where, f"{count} {were} refused {meaning.why}", f"{meaning.advice}; {RESET}"
         )

@@ -42,16 +42,16 @@ def told(counts: QueueCounts) -> list[str]:
 @pytest.mark.parametrize(
     ("pause", "why"),
     [
-        ("none", "nobody takes from it: no client waits for its jobs"),
-        ("out", "nobody takes from it, for its deliveries are stopped: out at n1"),
-        ("all", "nobody takes from it, for its deliveries are stopped: all at n1"),
+        ("none", "the queue has no consumers"),
+        ("out", "deliveries are paused: out at n1"),
+        ("all", "deliveries are paused: all at n1"),
     ],
 )
 def test_a_queue_that_is_stuck_says_why_once(pause: str, why: str) -> None:
     seen = counts()
     seen._note("mail", "n1", behind(pause=pause), 0.0)
 
-    assert told(seen) == [f'queue "mail": 10 jobs, the oldest 3 min; {why}']
+    assert told(seen) == [f'queue "mail": 10 jobs, the oldest 3 min old; {why}']
 
 
 def test_a_queue_paused_in_input_is_resumed_before_workers_are_started() -> None:
@@ -62,7 +62,7 @@ def test_a_queue_paused_in_input_is_resumed_before_workers_are_started() -> None
     (found,) = findings([], seen)
 
     assert found.what == (
-        "is paused: in at n2; 10 jobs waiting, the oldest 3 min, and no client waits for them"
+        "is paused: in at n2; 10 jobs, the oldest 3 min old; the queue has no consumers"
     )
     assert found.advice.startswith("disque-trio queues resume ends the pause; start workers")
     assert found.operation == "queues resume"
@@ -77,7 +77,7 @@ def test_jobs_may_lack_copies_because_their_queue_is_paused_in_input(pause: str)
 
     found = {each.kind: each.advice for each in findings(cluster(info=info, now_s=now), seen)}
 
-    is_named = 'takes no copies of its jobs: disque-trio queues resume ends the pause of "mail"'
+    is_named = 'accepts no copies of its jobs: disque-trio queues resume ends the pause of "mail"'
     assert [is_named in found[kind] for kind in ("under-replicated", "refused")] == [
         pause != "out"
     ] * 2
@@ -88,7 +88,7 @@ def test_a_queue_from_which_jobs_are_taken_has_workers_that_do_not_keep_up() -> 
     seen._note("mail", "n1", behind(jobs_out=0), 0.0)
     seen._note("mail", "n1", behind(jobs_out=5), 1.0)
 
-    assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min; its workers do not keep up']
+    assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min old; its workers do not keep up']
 
 
 def test_a_queue_whose_workers_run_long_jobs_is_not_one_that_nobody_takes() -> None:
@@ -96,7 +96,7 @@ def test_a_queue_whose_workers_run_long_jobs_is_not_one_that_nobody_takes() -> N
     seen._note("mail", "n1", behind(), 0.0)
     seen._note("mail", "n2", NOTHING._replace(leased=2), 0.0)
 
-    assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min; its workers do not keep up']
+    assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min old; its workers do not keep up']
 
 
 @pytest.mark.parametrize("is_counted", [False, True])
@@ -111,7 +111,7 @@ def test_what_is_known_of_some_nodes_only_is_no_reason_to_purge(*, is_counted: b
 
     assert found.kind == "unattended"
     assert found.what == (
-        "10 jobs, the oldest 3 min; nobody takes from it, as far as 1 of 2 nodes tell"
+        "10 jobs, the oldest 3 min old; the queue has no consumers, according to 1 of 2 nodes"
     )
     assert "purge" not in found.advice
     assert not found.operation
@@ -190,7 +190,7 @@ def test_of_very_many_stuck_queues_the_longest_are_told() -> None:
 
     kept = len(seen.behind.ranks)
     assert kept <= 2 * MOST
-    assert lines[0].startswith(f"the cluster: {kept} queues that nobody takes, ")
+    assert lines[0].startswith(f"the cluster: {kept} queues without consumers, ")
     assert f': "q{10 * MOST - 1}", "q{10 * MOST - 2}", ' in lines[0]
     assert lines[0].endswith(f" and {kept - 3} more")
     assert lines[1].startswith(f"the cluster: {10 * MOST - kept} more queues have jobs that")
@@ -226,8 +226,8 @@ def test_a_slow_queue_is_told_above_abandoned_ones_with_less_at_stake() -> None:
 
     first, second = told(seen)
 
-    assert first == 'queue "orders": 2,997 jobs, the oldest 3 min; its workers do not keep up'
-    assert second.startswith("the cluster: 25 queues that nobody takes, 25 jobs, the oldest 3 min")
+    assert first == 'queue "orders": 2,997 jobs, the oldest 3 min old; its workers do not keep up'
+    assert second.startswith("the cluster: 25 queues without consumers, 25 jobs, the oldest 3 min")
     assert second.endswith(" and 22 more")
 
 
@@ -260,7 +260,7 @@ def test_a_queue_that_waits_for_its_limits_is_a_note_with_its_jobs_and_since_whe
     [found] = findings([], seen)
 
     assert (found.level, found.kind, found.link) == (Level.NOTE, "limited", "#/queue/mail")
-    what = "10 jobs waiting for its limits (20 leased, 100 per 60 s), the oldest for 3 min"
+    what = "10 jobs waiting because of its limits (20 leased, 100 per 60 s), the oldest for 3 min"
     assert (found.where, found.what) == ('queue "mail"', what)
     assert found.since == pytest.approx(time.time() - 180, abs=30)
     seen._note("mail", "n1", behind(blocked=3, limits=LIMITS), 1.0)
@@ -284,7 +284,9 @@ def test_many_queues_that_wait_for_their_limits_are_one_note() -> None:
 
     [found] = findings([], seen)
 
-    assert found.what.startswith("5 queues have 50 jobs waiting for their limits, the oldest for 3")
+    assert found.what.startswith(
+        "5 queues have 50 jobs waiting because of their limits, the oldest"
+    )
     assert found.link == "#/queues?only=limited"
 
 
@@ -317,7 +319,10 @@ def test_jobs_that_wait_after_a_restart_are_told_until_they_are_queued() -> None
     seen._note("mail", "n1", parsed(b"0 0 0 0 0 0 0 0 none 20 20 %d" % due), 0.0)
 
     assert told(seen) == [
-        ('queue "mail": 20 jobs waiting for the end of RETRY after a restart, the first for 57 min')
+        (
+            'queue "mail": 20 jobs restored after a restart and waiting for RETRY; '
+            "the first is enqueued in 57 min"
+        )
     ]
 
     seen._note("mail", "n1", parsed(b"20 0 20 0 0 0 0 0 none 0 0 0"), 1.0)
@@ -399,7 +404,7 @@ def test_a_worker_whose_loop_stands_still_is_told() -> None:
     found = findings([], counts(), [worker(), worker(lag_s=3.24), worker(healthy=False, why="x")])
 
     assert [(each.kind, each.what) for each in found] == [
-        ("worker-lag", "its event loop has stood still for 3.2 s"),
+        ("worker-lag", "its event loop was blocked for 3.2 s"),
         ("worker-unhealthy", "is not healthy: x"),
     ]
     assert found[0].operation in OPERATIONS

@@ -239,7 +239,7 @@ async def test_a_loop_that_stands_still_is_a_finding(nursery: trio.Nursery) -> N
             found := [
                 each
                 for each in (await told(seen, "overview"))["findings"]
-                if "stood still" in each["text"]
+                if "was blocked" in each["text"]
             ]
         ):
             await trio.sleep(0.05)

@@ -40,8 +40,8 @@ def test_memory_that_earlier_backlogs_pin_is_told(
 
     assert finding.level is level
     assert finding.what == (
-        "the process takes 1180 MiB, 115% of maxmemory, and 780 MiB of them are pinned by what is "
-        f"left of earlier backlogs{doing}"
+        "the resident size is 1180 MiB, 115% of maxmemory; jobs left from earlier backlogs keep "
+        f"780 MiB from being released{doing}"
     )
     assert "SHUTDOWN REWRITE-AOF" in finding.advice
 
@@ -52,7 +52,7 @@ def test_a_resident_size_beyond_what_is_promised_is_told() -> None:
     finding = the_one(cluster(info=info))
 
     assert finding.level is Level.WARNING
-    assert "the process takes 1281 MiB, 125% of maxmemory" in finding.what
+    assert "the resident size is 1281 MiB, 125% of maxmemory" in finding.what
 
 
 def test_memory_below_that_of_the_process_is_told() -> None:
@@ -62,7 +62,7 @@ def test_memory_below_that_of_the_process_is_told() -> None:
     finding = the_one(cluster(config=config, info=info))
 
     assert finding.level is Level.PROBLEM
-    assert finding.what.startswith("maxmemory is 16 MiB, and the process alone takes 30 MiB")
+    assert finding.what.startswith("maxmemory is 16 MiB, and the process itself uses 30 MiB")
     assert "61 MiB" in finding.advice
 
 
@@ -73,7 +73,7 @@ def test_memory_that_leaves_little_beside_the_process_is_told() -> None:
     finding = the_one(cluster(config=config, info=info))
 
     assert finding.level is Level.WARNING
-    assert finding.what == "maxmemory leaves 3072 KiB beside the process: few jobs fit"
+    assert finding.what == "maxmemory leaves only 3072 KiB for jobs"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_of_a_cluster_that_is_well_nothing_is_said() -> None:
 def test_one_delayed_job_is_told_in_the_singular() -> None:
     delayed = the_one(cluster(info={"delayed_jobs": "1"}))
 
-    assert delayed.what.startswith("1 job waits for the end")
+    assert delayed.what.startswith("1 job is delayed")
 
 
 def test_delayed_jobs_of_all_nodes_are_one_finding() -> None:
@@ -28,7 +28,7 @@ def test_delayed_jobs_of_all_nodes_are_one_finding() -> None:
     finding = the_one(nodes)
 
     assert finding.where == "the cluster"
-    assert finding.what.startswith("at most 6 jobs wait")
+    assert finding.what.startswith("at most 6 jobs are delayed")
     assert ": 5 of mails, 1 of sms;" in finding.what
 
 
@@ -54,10 +54,10 @@ def test_jobs_that_back_off_are_no_warning() -> None:
     finding = the_one(cluster(info={"delayed_jobs": "4"}))
 
     assert finding.level is Level.NOTE
-    assert "4 jobs wait for the end of a delay" in finding.what
+    assert "4 jobs are delayed" in finding.what
     due = {"delayed_jobs_by_queue": "mails=3,a=1", "delayed_jobs_first_due_ms": "600000"}
     later = the_one(cluster(info={"delayed_jobs": "4"} | due))
-    assert later.what == finding.what + ": 3 of mails, 1 of a; the first is queued in 10 min"
+    assert later.what == finding.what + ": 3 of mails, 1 of a; the first is enqueued in 10 min"
     assert "JSCAN STATE backing-off" in finding.advice
 
 
@@ -103,7 +103,9 @@ def test_an_original_server_refuses_clients_for_one_reason() -> None:
     info = {"disque_version": "1.0-rc1", "aof_enabled": "1", "rejected_connections": "3"}
     nodes[1] = attrs.evolve(nodes[1], info=info)
 
-    assert "3 clients were refused because there were too many" in {what for _, what in said(nodes)}
+    assert "3 clients were refused because maxclients was reached" in {
+        what for _, what in said(nodes)
+    }
 
 
 def test_refusals_are_told_by_reason_with_what_to_do() -> None:
@@ -112,7 +114,7 @@ def test_refusals_are_told_by_reason_with_what_to_do() -> None:
     found = judge(cluster(info=counts))
 
     assert [finding.what for finding in found] == [
-        "2 clients were refused because there were too many",
+        "2 clients were refused because maxclients was reached",
         "3 clients were refused in the TLS handshake",
     ]
     assert "maxclients" not in found[1].advice
@@ -132,11 +134,11 @@ def test_a_node_that_loads_is_not_told_of_as_gone() -> None:
     finding = the_one(nodes)
 
     assert (finding.level, finding.where) == (Level.WARNING, "n3 (10.0.0.1:7713)")
-    assert "42.00 % are read, and about 12 s are left" in finding.what
+    assert "42.00 % loaded, about 12 s left" in finding.what
     assert finding.advice.startswith("wait")
     restoring = {name: told for name, told in nodes[2].info.items() if "loading_" not in name}
     nodes[2] = attrs.evolve(nodes[2], info=restoring)
-    assert the_one(nodes).what == "it loads its append-only file: all is read"
+    assert the_one(nodes).what == "it is loading its append-only file: 100 % loaded"
 
 
 def test_repair_that_is_off_is_named_as_the_cause() -> None:
@@ -281,7 +283,7 @@ def failed(**changes: Any) -> Finding:
 def test_a_failed_node_that_answers_here_is_not_to_be_forgotten() -> None:
     finding = failed()
 
-    assert finding.advice.startswith("it runs, and answers here: the nodes do not reach each other")
+    assert finding.advice.startswith("it runs and answers here, but the nodes cannot reach")
     assert "FORGET" not in finding.advice
     assert not finding.operation
 
@@ -290,7 +292,7 @@ def test_a_failed_node_that_refuses_to_answer_need_not_be_started_again() -> Non
     told = failed(error="its certificate has expired", advice="Renew it.", is_there=True)
     gone = failed(error="connection refused", advice="Is a node running there?")
 
-    assert told.advice.startswith("it runs, and refuses to answer: Renew it. Or if it is gone")
+    assert told.advice.startswith("it runs, but refuses to answer: Renew it. Or if it is gone")
     assert not told.operation
     assert gone.advice.startswith("start it again, or if it is gone for good: CLUSTER FORGET n3")
 
@@ -415,7 +417,7 @@ def test_a_node_that_traces_everything_is_told() -> None:
     config = {"trace-file": "rows.jsonl", "trace-file-sample": "1"}
     nodes = cluster(config=config)
 
-    assert the_one(nodes).what == "it writes down everything into rows.jsonl"
+    assert the_one(nodes).what == "it traces every job to rows.jsonl"
     assert said(cluster(config=config | {"trace-file-sample": "100"})) == []
 
 
@@ -446,5 +448,5 @@ def test_nodes_that_are_not_asked_are_told() -> None:
     [finding] = unasked(nodes[:1])
 
     others = ", ".join(f"{each.id[:8]} ({each.where})" for each in nodes[1:])
-    assert finding.what == f"{len(nodes) - 1} nodes are not asked here: {others}"
+    assert finding.what == f"{len(nodes) - 1} nodes were not queried: {others}"
     assert finding.level is Level.NOTE
