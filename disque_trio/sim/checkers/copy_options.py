@@ -38,6 +38,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
         return
     left, _, due = more.partition(" due=")
     copy.left, copy.due = int(left), int(due)
+    copy.wall_until = row.wall + copy.left
     case.check("S16")
     if not job.first_record:
         job.first_record, job.life = fixed, copy.left

@@ -232,10 +232,12 @@ def _is_over_by_wall(row: Row, job: Job, copy: Copy) -> bool:
     made = numbers(job.first_record).get("made")
     if made is None:
         return False
-    began = min(made // 1_000_000, copy.wall or made // 1_000_000)
     # The options of a job are unknown if no node replied to its ADDJOB.
     ttl = job.life if job.options is None else job.options.ttl // MILLI
-    return row.wall >= began + ttl - 1000
+    until = made // 1_000_000 + ttl
+    if copy.wall_until is not None:
+        until = min(until, copy.wall_until)
+    return row.wall >= until - 1000
 
 
 def _is_over_here(case: Case, row: Row, copy: Copy) -> bool:

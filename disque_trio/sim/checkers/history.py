@@ -51,7 +51,6 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
     node, cause = row.node, row.cause
     before = job.copies.get(node)
     copy = job.copies[node] = case.table(node)[job.id] = Copy(node, row.time, cause, row.mono)
-    copy.wall = before.wall if cause == "loaded" and before is not None else row.wall
     job.last_event = row.time
     forgotten = NEVER if cause == "loaded" else case.world.started_at(node)
     copy.not_held_at = job.not_held.get(node, NEVER)

@@ -116,8 +116,9 @@ class Copy:
     cause: str
     mono: Millis = 0
     """The node's monotonic clock at that time."""
-    wall: Millis = 0
-    """The node's wall clock when the record was written; a journal counts the TTL from it."""
+    wall_until: Millis | None = None
+    """When the record expires, by the node's wall clock, from which a journal counts; None if
+    unknown."""
     is_dummy: bool = False
     base: Millis | None = None
     """When the copy would expire with a TTL of 0, by the node's monotonic clock; None if

@@ -167,6 +167,27 @@ def test_a_life_is_counted_by_the_clock_that_made_the_record(
     assert bool(problems(trace)) == found
 
 
+@pytest.mark.parametrize(("wall", "found"), [(15_000, True), (16_500, False)])
+def test_the_journal_of_a_replica_counts_what_was_left_when_it_came(
+    wall: int, *, found: bool
+) -> None:
+    """n2 was sent the job when nine of its 25 s had passed (everything, seed 3555)."""
+    trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "always")))
+    record = "replicate=2 retry=10000 delay=0 made=7200000000000000 body=1 left={} due=1000"
+    asked = "timeout=1000 replicate=2 retry=10 ttl=25 body=b"
+    trace.row(1, "add.invoke", "n1", queue="q", client="p1", ref=99, detail=asked)
+    add = record.format(25_000)
+    trace.row(1, "hold", "n1", job=JOB, cause="add", detail=add, wall=7_200_000)
+    late = record.format(16_000)
+    trace.row(10, "hold", "n2", job=JOB, cause="repljob", detail=late, wall=1000)
+    trace.send(10.01, "gotjob", "n2", "n1")
+    fallen(trace, 12, "n2")
+    trace.row(13, "start", "n2", cause="loaded")
+    trace.row(13, "loaded", "n2", cause="kept", wall=wall)
+
+    assert bool(problems(trace)) == found
+
+
 @pytest.mark.parametrize(("left", "found"), [(8000, False), (60_000, True)])
 def test_a_dead_copy_comes_back_while_its_node_knew_it_to_be_kept(
     left: int, *, found: bool
