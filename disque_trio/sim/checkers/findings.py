@@ -1,8 +1,12 @@
 """Results of the end of a run, besides violations."""
 
+from typing import Final
+
 import attrs
 
 from disque_trio.sim.scenarios.plan import Micros
+
+TOO_SHORT: Final = "the bound lies beyond the end of the run"
 
 
 @attrs.define
@@ -16,10 +20,11 @@ class Findings:
     """Lost jobs of which faults destroyed as many copies as were required."""
     lost_once: list[str] = attrs.Factory(list)
     """Jobs with RETRY 0 that were never delivered, with a known cause."""
-    open: dict[str, int] = attrs.Factory(dict)
-    """By property: the number of jobs or links whose bound is after the end of the run."""
+    open: dict[str, dict[str, int]] = attrs.Factory(dict)
+    """By property and reason: the number of jobs or links that were not judged."""
     redelivery: list[Micros] = attrs.Factory(list)
 
-    def leave_open(self, name: str) -> None:
-        """Count a job or link for which the run was too short."""
-        self.open[name] = self.open.get(name, 0) + 1
+    def leave_open(self, name: str, why: str = TOO_SHORT) -> None:
+        """Count a job or link that is not judged."""
+        counts = self.open.setdefault(name, {})
+        counts[why] = counts.get(why, 0) + 1

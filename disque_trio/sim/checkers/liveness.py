@@ -181,6 +181,7 @@ def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
     if job.is_dead or _is_held_back(case, job) or _is_queued_outside(case, job):
         return
     if job.queue in case.limits and _may_lack_shares(case):
+        findings.leave_open(name, "the limits may have no share for the core")
         return
     since = max(healed, job.expected_since, _postponed_at(case, job), held_until(case, job))
     bound, waited = delivery_bound(case, job, since), case.now - since

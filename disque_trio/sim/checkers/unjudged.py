@@ -35,8 +35,8 @@ def not_judged(case: Case, findings: Findings) -> dict[str, str]:
     for name, needed in NEEDS.items():
         if needed & ~case.obligations.capabilities:
             reasons[name] = "not promised with nodes of earlier versions"
-    for name, count in findings.open.items():
-        reasons[name] = f"of {count} the bound lies beyond the end of the run"
+    for name, counts in findings.open.items():
+        reasons[name] = "; ".join(f"of {count} {why}" for why, count in counts.items())
     return reasons
 
 

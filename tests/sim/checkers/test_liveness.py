@@ -88,7 +88,11 @@ def test_a_node_outside_the_core_may_have_the_shares_of_limits(
     trace.add(1)
     trace.heal(20, core=core)
 
-    assert [each for each in broken(trace.verdict(end=200)) if each == "L1"] == due
+    verdict = trace.verdict(end=200)
+
+    assert [each for each in broken(verdict) if each == "L1"] == due
+    if not due:
+        assert verdict.not_judged["L1"] == "of 1 the limits may have no share for the core"
 
 
 @pytest.mark.parametrize(("told", "due"), [(190, []), (100, ["L1"])])
