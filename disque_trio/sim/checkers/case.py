@@ -318,6 +318,10 @@ class Case:
 
     # Nodes.
 
+    def may_leave(self, node: str) -> bool:
+        """Is the node leaving, or may it be, since it may have missed the order to stay?"""
+        return node in self.world.leaving or node in self.doubtful_orders
+
     def keeps_dead_jobs(self, node: str) -> bool:
         """Does the version that the node runs keep dead jobs? The original does not."""
         lives = () if self.is_live else self.plan.capabilities_of(int(node[1:]))

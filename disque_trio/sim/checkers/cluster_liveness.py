@@ -123,8 +123,7 @@ def _needs_others(case: Case, add: Add) -> bool:
 def _has_left(case: Case, add: Add) -> bool:
     """Was the node of the ADDJOB leaving at any time, or may it be? Then it needs others even for a
     single copy."""
-    is_leaving = add.node in case.world.leaving or add.node in case.doubtful_orders
-    return add.was_leaving or is_leaving
+    return add.was_leaving or case.may_leave(add.node)
 
 
 def was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:

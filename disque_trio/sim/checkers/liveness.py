@@ -249,7 +249,7 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
     world = case.world
     assert world.healed is not None
     for copy in job.copies.values():
-        if not world.in_core(copy.node) or copy.node in world.leaving:
+        if not world.in_core(copy.node) or case.may_leave(copy.node):
             continue
         if _is_kept_waiting(case, job, copy) or _will_expire(case, job, copy):
             continue

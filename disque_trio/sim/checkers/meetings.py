@@ -76,4 +76,4 @@ def _was_hindered(case: Case, row: Row, since: Micros) -> bool:
             return True
         if world.is_stopped(node, since, row.time) or world.was_mute(node, since, row.time):
             return True
-    return row.peer in world.leaving or world.was_disk_faulty(row.node, row.time)
+    return case.may_leave(row.peer) or world.was_disk_faulty(row.node, row.time)

@@ -20,7 +20,7 @@ def judge_before_heal(case: Case, row: Row) -> None:
     if not world.removed or case.is_live or not case.obligations.repair_after:
         return
     since = max(world.crashes[node].time for node in world.removed if node in world.crashes)
-    fit = [node for node in world.nodes if world.is_up(node) and node not in world.leaving]
+    fit = [node for node in world.nodes if world.is_up(node) and not case.may_leave(node)]
     troubles = [*world.link_troubles.values(), *world.pauses.values(), world.planned]
     troubles += [found for node, found in world.outages.items() if node not in world.removed]
 
@@ -85,7 +85,7 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
         return  # only the node that added the job creates the copies that SYNC did not wait for
     if any(queue == job.queue for _, queue in world.queue_pauses.begun):
         return
-    fit = [node for node in world.core if world.in_core(node) and node not in world.leaving]
+    fit = [node for node in world.core if world.in_core(node) and not case.may_leave(node)]
     promised = _noticed(case, job, options.replicate)
     # Where repair is off, a copy outside the core is not replaced.
     outside = sum(node not in fit for node in job.copies) * (not case.obligations.repair_after)

@@ -184,5 +184,4 @@ def _should_know_that_it_stays(case: Case, peer: str) -> bool:
     up."""
     since = case.world.rejoined or 0
     latest = since + _settling(case) + case.obligations.longest(case.obligations.node_timeout // 2)
-    stays = peer not in case.world.leaving and peer not in case.doubtful_orders
-    return stays and case.now >= latest
+    return not case.may_leave(peer) and case.now >= latest

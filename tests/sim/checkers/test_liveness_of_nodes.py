@@ -95,6 +95,17 @@ def test_an_order_to_stay_may_be_missed_at_a_start(started: float, due: list[str
     assert broken(trace.verdict()) == due
 
 
+@pytest.mark.parametrize(("again", "due"), [("yes", []), ("no", ["L5"])])
+def test_a_later_order_to_stay_reaches_it(again: str, due: list[str]) -> None:
+    trace = refused("add.refused", "NOREPL")
+    trace.row(1, "leave", "n1", detail="yes")
+    trace.crash(3, "n1", back=4)
+    trace.row(3.995, "leave", "n1", detail="no")
+    trace.row(4.5, "leave", "n1", detail=again)
+
+    assert broken(trace.verdict()) == due
+
+
 @pytest.mark.parametrize("options", ["timeout=4000 replicate=3", "timeout=4000 replicate=1"])
 @pytest.mark.parametrize(("first_ends", "due"), [(12, []), (9.5, ["L5"])])
 def test_nor_one_in_a_pipeline_behind_one_that_a_stop_held_up(

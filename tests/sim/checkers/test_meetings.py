@@ -134,12 +134,17 @@ def test_a_full_table_is_no_excuse_for_a_node_that_has_not_asked() -> None:
     assert "L9" in broken(trace.verdict(end=25))
 
 
-def test_a_leaving_node_takes_no_jobs() -> None:
+@pytest.mark.parametrize(("stays", "is_excused"), [(None, True), (1.995, True), (2.1, False)])
+def test_a_leaving_node_takes_no_jobs(stays: float | None, *, is_excused: bool) -> None:
+    """Nor one that started when it was told to stay: it may have missed the order."""
     trace = calm()
-    trace.row(5.5, "leave", "n2", detail="yes")
+    trace.row(1, "leave", "n2", detail="yes")
+    if stays is not None:
+        trace.crash(1.5, "n2", back=2)
+        trace.row(stays, "leave", "n2", detail="no")
     trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
 
-    assert "L9" not in broken(trace.verdict(end=25))
+    assert ("L9" not in broken(trace.verdict(end=25))) == is_excused
 
 
 def test_what_was_sent_while_a_link_was_slow_is_on_its_way_for_as_long_afterwards() -> None:
