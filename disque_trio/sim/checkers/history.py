@@ -86,11 +86,13 @@ def _interrupted(case: Case, job: Job, before: Copy) -> Queueing | None:
     """Return the stay in the queue that continues at the next start, if any. A kill undoes the end
     of a stay if the journal has no record of it: then neither the reply nor the message with the
     job was sent."""
-    stay = before.last_queueing
+    stay, served = before.last_queueing, job.lease
     if job.id in case.stopped.get(before.node, ()):
         return stay
     if job.id not in case.unwritten.get(before.node, ()):
         return None
+    if served is not None and served.queueing is stay and served not in job.open_serves:
+        return None  # its reply has arrived, although an earlier kill may have undone another one
     ends: list[Lease | Give] = [*job.open_serves, *job.gives]
     return stay if any(end.queueing is stay for end in ends) else None
 

@@ -264,6 +264,29 @@ def test_a_kill_undoes_a_delivery_of_which_there_is_no_record_yet(
     assert trace.verdict(end=20).duplicates == {cause: 1}
 
 
+@pytest.mark.parametrize(("is_received", "duplicates"), [(True, {"D1": 1}), (False, {})])
+def test_a_later_kill_does_not_undo_a_delivery_that_was_received(
+    duplicates: dict[str, int], *, is_received: bool
+) -> None:
+    """everything, seed 8633: two kills, each soon after a serve of what may be the same stay."""
+    trace = Trace(config=journals("yes"), consumers=())
+    trace.add(0, to=(), options="replicate=1 retry=6 ttl=3600")
+    for served, client in ((4, "c1"), (12, "c2")):
+        trace.row(served, "queue", "n1", job=JOB, cause="retry")
+        trace.row(served, "unqueue", "n1", job=JOB, cause="served")
+        trace.row(served, "serve", "n1", job=JOB, client=client)
+        if client == "c2" and is_received:
+            trace.row(served + 0.002, "get.deliver", "n1", job=JOB, client=client)
+        trace.row(served + 0.004, "crash", "n1", cause="kill")
+        trace.row(served + 2, "start", "n1", cause="loaded")
+        trace.row(served + 2, "hold", "n1", job=JOB, cause="loaded")
+        trace.row(served + 2, "loaded", "n1", cause="kept")
+    trace.row(20, "queue", "n1", job=JOB, cause="retry")
+    trace.serve(20.1)
+
+    assert trace.verdict(end=25).duplicates == duplicates
+
+
 def test_after_a_loss_of_power_nothing_is_due() -> None:
     for cause in ("power", "error"):
         trace = told(ends=cause, keeps=True, queued_at=None)
