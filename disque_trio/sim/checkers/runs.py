@@ -114,8 +114,11 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
     process = _process_of(case, row)
     if process is None:
         return
-    # The worker cannot detect how long a reply waited for a faulty disk.
-    base = row.time if case.world.was_disk_faulty(row.node, row.time) else serve.time
+    # The worker cannot detect how long a reply waited for a faulty disk, or at a stopped node.
+    world = case.world
+    has_waited = world.was_disk_faulty(row.node, row.time)
+    has_waited = has_waited or world.is_stopped(row.node, serve.time, row.time)
+    base = row.time if has_waited else serve.time
     known = process.deliveries.get(row.job)
     if known is not None and (known.is_held or row.job in process.runs):
         known.base, known.asked_at, known.is_lost = base, row.time, False

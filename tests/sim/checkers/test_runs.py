@@ -178,6 +178,21 @@ def test_a_worker_does_not_know_how_long_its_job_waited_for_a_disk(
     assert bool(found(trace, "W3")) is is_late
 
 
+@pytest.mark.parametrize(
+    ("node", "resumed", "is_late"), [("n1", 9, False), ("n2", 9, True), ("n1", 0.9, True)]
+)
+def test_a_worker_does_not_know_how_long_its_job_waited_at_a_stopped_node(
+    node: str, resumed: float, *, is_late: bool
+) -> None:
+    """everything, seed 8585: the node was stopped between the delivery and the reply."""
+    trace = given(1, lag=8)
+    trace.row(0.5, "pause", node)
+    trace.row(resumed, "resume", node)
+    run(trace, 10.8, "begin")
+
+    assert bool(found(trace, "W3")) is is_late
+
+
 def test_a_job_that_was_not_delivered_does_not_begin() -> None:
     trace = given()
     run(trace, 2, "begin", job=OTHER)
