@@ -97,7 +97,8 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
 def _is_key_free(row: Row, job: Job) -> bool:
     """Was the job cancelled or replaced, or did it yield? Then its key is not kept, and the journal
     has the job without KEEP."""
-    return row.cause == "loaded" and job.key is not None and not job.keep
+    is_freed = not job.keep or row.node in job.key_freed
+    return row.cause == "loaded" and job.key is not None and is_freed
 
 
 def _due_stamp(record: dict[str, int]) -> int:

@@ -360,6 +360,7 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "purge": (request_options.on_purge_sent,),
     **dict.fromkeys(("waiting", "havejobs", "needjobs"), (work.on_send,)),
     "keyclaim": (unique.after_keyclaim, silence.on_claim),
+    "keycancel": (unique.on_keycancel,),
 }
 _AFTER_RECEIVING: Final[dict[str, tuple[_Step, ...]]] = {
     "queued": (
@@ -374,6 +375,7 @@ _AFTER_RECEIVING: Final[dict[str, tuple[_Step, ...]]] = {
     "joberror": (errors.after_received,),
     "fail": (tables.on_fail,),
     "keyanswer": (silence.on_claim_answer,),
+    "keycancel": (unique.on_keycancel,),
     "gotjob": (answers.on_gotjob,),
     "result": (results.after_received,),
 }

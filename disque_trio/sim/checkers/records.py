@@ -427,6 +427,8 @@ class Job:
     key: tuple[str, int] | None = None
     """Its queue, and the CRC-32 of its key, if it has one."""
     keep: Micros = 0
+    key_freed: dict[str, None] = attrs.Factory(dict)
+    """Nodes that have sent or received KEYCANCEL for it: they may have freed its key."""
     twins: "list[Job]" = attrs.Factory(list)
     """Jobs with the same key that existed at the same time."""
     earlier: "list[Job]" = attrs.Factory(list)

@@ -169,6 +169,13 @@ def after_keyclaim(case: Case, row: Row) -> None:
         searches[search] = (number, row.time)
 
 
+def on_keycancel(case: Case, row: Row) -> None:
+    """A node frees the key of a job that is replaced, even if the job has ended in another way."""
+    job = case.jobs.get(row.job)
+    if job is not None:
+        job.key_freed[row.node] = None
+
+
 def _asked_since(case: Case, row: Row, key: tuple[str, int]) -> Micros:
     """Return when the node began to ask whether earlier jobs have ended: the start of the last
     round of any search that may still run. In a trace without messages, return the earliest

@@ -371,6 +371,21 @@ def test_the_journal_has_no_keep_of_a_job_whose_key_is_free(
     assert [each for each in broken(trace.verdict()) if each == "S16"] == finds
 
 
+@pytest.mark.parametrize(("node", "finds"), [("n1", []), ("n2", []), ("n3", ["S16"])])
+def test_nor_of_a_replaced_job_that_had_ended_before(node: str, finds: list[str]) -> None:
+    """everything, seed 8027: n1 frees the key of a job that n2 has, and that was acknowledged."""
+    trace = Trace()
+    add(trace, 1, node=node, keep=5)
+    trace.row(2, "unqueue", node, job=JOB, cause="acked")
+    trace.row(2, "acked", node, job=JOB, queue="q", cause="ackjob")
+    trace.send(2.5, "keycancel", "n1", "n2", detail="key=k")
+    trace.row(3, "crash", node, cause="kill")
+    trace.row(4, "start", node, cause="loaded")
+    trace.row(4, "hold", node, job=JOB, queue="q", cause="loaded", detail=record("b"))
+
+    assert [each for each in broken(trace.verdict()) if each == "S16"] == finds
+
+
 def test_a_job_that_follows_does_not_yield() -> None:
     trace = Trace()
     add(trace, 1)
