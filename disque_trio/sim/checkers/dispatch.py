@@ -185,6 +185,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         request_options.note,
         deadletters.on_postpone,
         snoozes.on_postpone,
+        held.on_postpone,
         errors.on_taken_back,
         limits.on_end,
         work.on_event,

@@ -81,6 +81,13 @@ def on_news(case: Case, row: Row) -> None:
         held.is_doubtful = True
 
 
+def on_postpone(case: Case, row: Row, job: Job) -> None:
+    """A client has returned the job here, which may end the deliveries to others."""
+    held = case.held.get((job.id, row.node))
+    if held is not None:
+        held.is_doubtful = True
+
+
 def after_hold(case: Case, row: Row, job: Job) -> None:
     """The record is new: the node has no delivery of the job."""
     case.held.pop((job.id, row.node), None)

@@ -63,6 +63,16 @@ def test_what_is_held_can_begin(reply: str) -> None:
     assert ("S23" in broken(trace.verdict())) == (reply == "0")
 
 
+@pytest.mark.parametrize(("node", "is_right"), [("n1", True), ("n2", False)])
+def test_unless_another_client_has_returned_it_there(node: str, *, is_right: bool) -> None:
+    """everything, seed 8227."""
+    trace = held()
+    trace.row(2.05, "postpone", node, job=JOB, queue="q", cause="nack", detail="wait=1000")
+    begin(trace, "0")
+
+    assert ("S23" not in broken(trace.verdict())) == is_right
+
+
 @pytest.mark.parametrize("came", [1.9, 2])
 def test_news_in_the_batch_of_its_delivery_may_end_that(came: float) -> None:
     """The rows of all messages of a batch stand before those of what the node does about them."""
