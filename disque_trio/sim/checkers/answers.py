@@ -19,6 +19,7 @@ from disque_trio.sim.workload.actions import PATIENCE
 from disque_trio.sim.workload.administrators import LONGEST_WAIT_MS
 from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.terminal.counting import counted
+from disque_trio.tracing.details import numbers
 from disque_trio.tracing.rows import Row
 
 ANSWER: Final[Micros] = SECOND // 10
@@ -86,10 +87,14 @@ def _batches_before(case: Case, node: str) -> int:
 
 
 def _has_other_reasons(case: Case, row: Row, job: Job) -> bool:
-    """Could the ADDJOB wait for something else: for copies in other zones, for its key, or for a
-    job that it replaces? Or may its node keep no copy that would count?"""
+    """Could the ADDJOB wait for something else: for copies in other zones or, by default, at nodes
+    that have joined; for its key, or for a job that it replaces? Or may its node keep no copy that
+    would count?"""
+    options = None if job.add is None else job.add.options
+    wanted = numbers(job.first_record).get("replicate", 0)
     return (
         case.is_live
+        or (options is not None and options.is_default and options.replicate < wanted)
         or bool(case.plan.zones)
         or job.key is not None
         or may_be_short_of_memory(case)

@@ -62,6 +62,26 @@ def test_an_addjob_is_answered_when_as_many_as_sync_says_have_confirmed(
 
 
 @pytest.mark.parametrize(
+    ("asked", "stored", "is_right"), [("", 4, True), ("", 3, False), ("replicate=3", 4, False)]
+)
+def test_by_default_it_may_wait_for_a_node_that_has_joined(
+    asked: str, stored: int, *, is_right: bool
+) -> None:
+    """everything, seed 9260: `default-replicate` is 4, and a fourth node has joined three."""
+    trace = Trace(config=(("default-replicate", "4"),))
+    detail = f"timeout=1000 {asked} retry=10 ttl=3600 body=b"
+    record = f"replicate={stored} retry=10000 delay=0 made=1 body=1 left=3600000 due=10000"
+    trace.row(20, "add.invoke", "n1", queue="q", client="p1", ref=1, detail=detail)
+    trace.row(20, "hold", "n1", job=JOB, cause="add", detail=record)
+    for peer, at in (("n2", 20.1), ("n3", 20.1), ("n4", 20.9)):
+        trace.copy(20, "n1", peer)
+        trace.send(at - 0.002, "gotjob", peer, "n1")
+    trace.row(20.905, "add.ok", "n1", job=JOB, client="p1", ref=1)
+
+    assert ("L13" not in broken(trace.verdict())) == is_right
+
+
+@pytest.mark.parametrize(
     ("turn", "clients", "is_right"), [(1, 45, True), (1, 10, False), (2048, 45, False)]
 )
 def test_it_may_wait_for_a_write_for_each_client_before_it_if_a_batch_has_one_request(
