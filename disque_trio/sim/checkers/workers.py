@@ -63,7 +63,7 @@ def on_give_back_ok(case: Case, row: Row, job: Job) -> None:
 
 def on_working_ok(case: Case, row: Row, job: Job) -> None:
     """S23: the job was not returned with this token, and the node has not delivered it to another
-    client since."""
+    client since. A process that starts knows no earlier deliveries."""
     case.tied.get((row.client, row.node), {}).pop(row.job, None)
     token = case.shown.pop((row.client, row.ref, row.job), "")
     mine = case.tokens.get(token)
@@ -72,7 +72,8 @@ def on_working_ok(case: Case, row: Row, job: Job) -> None:
         return
     case.check("S23")
     invoked = case.operations.get((row.client, row.ref, row.job), NEVER)
-    if any(mine[0] < at < invoked and node == mine[1] for at, node, _ in job.served):
+    later = [at for at, node, _ in job.served if mine[0] < at < invoked and node == mine[1]]
+    if later and not case.world.has_been_down(row.node, later[-1]):
         detail = f"{row.client} is given more time, and the node has given it to others since"
         case.violate("S23", detail, job.id, row.node)
     since = case.given_back.get(token)

@@ -114,12 +114,19 @@ def test_each_job_of_a_request_has_its_own_token() -> None:
     assert "S23" in broken(trace.verdict())
 
 
-def test_more_time_is_for_the_last_that_was_given_the_job() -> None:
+@pytest.mark.parametrize(("crash", "is_broken"), [(None, True), (1.5, True), (2.5, False)])
+def test_more_time_is_for_the_last_that_was_given_the_job(
+    crash: float | None, *, is_broken: bool
+) -> None:
+    """As far as the node knows, which may have started since (everything, seed 9700)."""
     trace = handed_out()
     given_again(trace, 2)
+    if crash is not None:
+        trace.crash(crash, "n1", back=crash + 0.1)
+        trace.row(crash + 0.1, "hold", "n1", job=JOB, queue="q", cause="loaded")
     ask(trace, 3, "ok", "10")
 
-    assert "S23" in broken(trace.verdict())
+    assert ("S23" in broken(trace.verdict())) == is_broken
 
 
 @pytest.mark.parametrize(("wait", "is_broken"), [(1.5, True), (2.01, False)])
