@@ -98,7 +98,7 @@ OWNERS: Final = {
     "resident_size": "Memory.surplus Memory.trial Memory.trial_at Memory.trial_pause",
     "results": "NodeState.results Memory.held",
     "jobtable": "Job.before Job.after",
-    "copies": "Job.holders",
+    "copies": "Job.holders Repair.again Repair.has_changes",
     "journaling": "Outbox.records NodeState.is_recording NodeState.is_recording_queues"
     " NodeState.is_stopping",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.was_stopped"

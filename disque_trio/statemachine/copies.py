@@ -1,6 +1,6 @@
 """Copies of jobs in messages: a live job as a `JobCopy`, and a copy as a live job (original 4.5).
 
-Owns `Job.holders`.
+Owns `Job.holders`; sets `Repair.has_changes` and `again`.
 """
 
 from collections.abc import Iterable
@@ -34,6 +34,9 @@ from disque_trio.statemachine.state import NodeState
 RESTART: Final[Millis] = 10_000
 """The time within which a node that is restarted at once answers: until then, it may still confirm
 copies."""
+
+CREATOR_FIRST: Final[Millis] = 30_000
+"""The time in which the creator of a job may find the missing holders before the others do."""
 
 
 def spread(
@@ -116,6 +119,8 @@ def adopt(node: NodeState, copy: JobCopy, confirmed: tuple[NodeId, ...] | None =
     postpones it meanwhile.
     """
     counts.copy_taken(node)
+    if len(copy.holders) < copy.replicas:
+        _leave_to_next_pass(node)
     wait = (copy.delay + copy.retry) * 1000 + desync(node)
     shared = node.timers.shared
     return Job(
@@ -137,6 +142,16 @@ def adopt(node: NodeState, copy: JobCopy, confirmed: tuple[NodeId, ...] | None =
         deliveries=copy.deliveries,
         extensions=copy.extensions,
     )
+
+
+def _leave_to_next_pass(node: NodeState) -> None:
+    """A copy has fewer holders than REPLICATE: its creator has found no other nodes. The creator
+    continues, unless it restarts without the job. So a pass of `repair` must check it."""
+    repair = node.repair
+    if not repair.has_changes:
+        repair.has_changes = True
+        if not repair.lacking:  # otherwise a pass is due anyway
+            repair.again = max(repair.again, node.mono + CREATOR_FIRST)
 
 
 def is_orphan(node: NodeState, job_id: JobId, holders: tuple[NodeId, ...]) -> bool:

@@ -58,7 +58,7 @@ class Repair(Timed):
     changed_at: Millis = 0
     """When members or lost nodes last changed."""
     has_changes: bool = False
-    """No pass has begun since then."""
+    """No pass has begun since then, or since a copy arrived with too few holders (`copies`)."""
     walk: Walk | None = None
     """The jobs that the running pass must still check; None between passes."""
     found: int = 0

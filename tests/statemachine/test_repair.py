@@ -4,6 +4,7 @@ import pytest
 from disque_trio.statemachine import nodetable, repair
 from disque_trio.statemachine.base import ACKED, EXTENDS, FAIL, MEETS, NOADDR, PFAIL, NodeId
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.copies import CREATOR_FIRST
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import make_id, rank
 from disque_trio.statemachine.journaling import confirmed_in
@@ -53,6 +54,23 @@ def test_a_job_whose_holder_is_forgotten_is_copied_to_another_node() -> None:
 
     rig.advance(120_000)
     assert asked(rig) == []
+
+
+@pytest.mark.parametrize(("replicas", "is_asked"), [(3, True), (2, False)])
+def test_a_copy_that_arrives_with_too_few_holders_is_left_to_its_creator_at_first(
+    replicas: int, *, is_asked: bool
+) -> None:
+    """Its creator found no other node, and restarts without the job: it keeps its name, and no node
+    sees it fail (everything, seed 9456)."""
+    rig = Rig(peers=3, config=CALM)
+    rig.advance(SOON)
+    held(rig, (N2, ME), replicas=replicas)
+
+    rig.advance(CREATOR_FIRST - 1000)
+    assert asked(rig) == []
+
+    rig.advance(1000 + SOON)
+    assert [copy.holders[:2] for _, copy in asked(rig)] == [(N2, ME)] * is_asked
 
 
 def test_a_holder_that_fails_is_given_time_to_come_back() -> None:
