@@ -28,7 +28,10 @@ async def planned(operation: Operation, client: Client, jobs: Found[str], args: 
     """Return the plan of the operation for the jobs with these ids. Raise `MistakeError` if the
     operation applies to none of them."""
     if operation.family != "jobs":
-        raise MistakeError(f"'{operation.key}' is not for jobs that fit a filter")
+        raise MistakeError(
+            f"'{operation.key}' cannot run for jobs that match a filter: it is not an operation on "
+            "a job"
+        )
     plans, refused, lines = [], Counter[str](), Counter[str]()
     names = await names_of(client)
     unasked = silent(jobs.unreached, names, "jobs that only it has are left out")
@@ -43,7 +46,7 @@ async def planned(operation: Operation, client: Client, jobs: Found[str], args: 
             lines.update(each.replace(id, "the job") for each in effects)
             unasked += plan.unasked
     if not plans:
-        why = "; ".join(_counted(refused)) or "no job fits"
+        why = "; ".join(_counted(refused)) or "no job matches the filter"
         raise MistakeError(why + unanswered(jobs.unreached, names))
 
     async def run(outcome: Outcome, report: Report) -> None:
@@ -64,12 +67,12 @@ async def planned(operation: Operation, client: Client, jobs: Found[str], args: 
 
     count, unasked = len(plans), each_once(unasked)
     return Plan(
-        target=counted(count, "job that fits", "jobs that fit"),
+        target=counted(count, "matching job"),
         says=[
             f"{operation.label}: {counted(count, 'job')}",
             *_counted(lines),
-            *(f"not: {each}" for each in _counted(refused)),
-            *(["more jobs may fit: for those, do it again"] * jobs.is_cut),
+            *(f"skipped: {each}" for each in _counted(refused)),
+            *(["there may be more matching jobs: repeat the operation for them"] * jobs.is_cut),
             *unasked,
         ],
         run=run,

@@ -283,12 +283,15 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
         )
         return
     if (status := info.get("aof_file_status", "ok")) != "ok":
+        if status == "left unsynced":
+            what, advice = "could not be synced at its start", "Check the disk"
+        else:
+            what = f"was {status} by another process"
+            advice = "Find that process. If it put another file there, that is kept as .found"
         yield problem(
             node.where,
-            f"its append-only file was {status} by another process: new jobs are refused",
-            "it rewrites the file by itself; if that fails, see its log. If the file was left "
-            "unsynced, the node could not sync it at its start: check the disk. Otherwise, the "
-            "file found in its place is kept as .found: find the process that moves files there",
+            f"its append-only file {what}: new jobs are refused",
+            f"it rewrites the file by itself; if that fails, see its log. {advice}",
             kind="journal",
         )
     elif info.get("aof_last_write_status", "ok") != "ok":

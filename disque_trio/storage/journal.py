@@ -34,6 +34,8 @@ WHOLE_S: Final = 5.0
 """The pause before the next attempt to replace a lost file."""
 CLOSE_S: Final = 30.0
 """How long a stopping node waits for the disk."""
+_UNSYNCED: Final = "left unsynced"
+"""Why the file was lost, if the node could not sync it at its start."""
 QUIET_S: Final = 10.0
 """The shortest time between two warnings of unreadable bodies."""
 
@@ -211,11 +213,11 @@ class Journal:
             await self.tasks.on(self._store.thread, write, file, data, sync=file.sync)
         except OSError as error:
             self._log.warning(
-                "cannot note the start in the journal: what was queued waits for RETRY",
+                "cannot record the start in the journal: enqueued jobs wait for RETRY",
                 error=error.strerror or str(error),
             )
             take([STARTED])
-            return data, "left unsynced" if file.size == size else ""
+            return data, _UNSYNCED if file.size == size else ""
         return [], ""
 
     async def mend_format(self) -> None:
@@ -308,8 +310,12 @@ class Journal:
         name."""
         if self.rewrite is not None:
             return
-        reason = f"{self._store.name} was {self._loss} by another process, and is being rewritten"
-        self.end.fail(OSError(0, reason))
+        what = (
+            "could not be synced at the start of the node"
+            if self._loss == _UNSYNCED
+            else f"was {self._loss} by another process"
+        )
+        self.end.fail(OSError(0, f"{self._store.name} {what}, and is being rewritten"))
         if self.tasks.time() < self._whole_at:
             return
         self._whole_at = self.tasks.time() + WHOLE_S
@@ -317,7 +323,7 @@ class Journal:
             if self._loss == "replaced":
                 await self.tasks.on(self._store.thread, self._store.set_aside)
         except (OSError, JournalError) as error:
-            self._log.warning("the file in the journal's place cannot be moved", error=str(error))
+            self._log.warning("cannot move the file in the journal's place", error=str(error))
             return
         await self.start_rewrite(stays=True)
 

@@ -320,7 +320,7 @@ def test_a_purge_ends_the_jobs_of_all_nodes_if_one_is_sure(pair: Cluster, queue:
     bury(pair, queue, "why")
 
     said = asked(pair, "queues", "purge", queue, status=2)
-    assert f'2 jobs queued in "{queue}" are removed, and are never delivered' in said
+    assert f'2 jobs queued in "{queue}" are purged, and are never delivered' in said
     assert "To confirm, give --yes" in said
     assert told(pair, "queues", "purge", queue, "--yes")["count"] == 2
     assert told(pair, "queues", "drop", queue, "--yes")["count"] == 1

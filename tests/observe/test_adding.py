@@ -42,7 +42,9 @@ async def test_a_job_is_added_with_the_options_of_addjob(nursery: trio.Nursery) 
         "no client waits for jobs of this queue now",
     ]
     assert (before, await seen.client.qlen("mail")) == (0, 1)
-    job = await shown(seen, outcome.details[0]["id"])
+    id = outcome.details[0]["id"]
+    assert outcome.says == [f"added {id}; if the key was in use, {id} is the job that has it"]
+    job = await shown(seen, id)
     assert (job.body, job.retry, job.more["priority"]) == (b"to: eve", 60, -5)
     assert (job.more["limit"], job.more["key"], job.more["backoff"]) == (3, b"k", 1500)
 
@@ -102,7 +104,7 @@ async def test_a_dead_job_is_replaced_by_one_with_another_body(nursery: trio.Nur
 
     added, ended = outcome.says
     new = await shown(seen, added.removeprefix("added "))
-    assert (ended, new.id != old) == (f"removed {old}", True)
+    assert (ended, new.id != old) == (f"acknowledged {old}", True)
     assert (new.body, new.state, new.nacks, new.repl) == (b"to: eve", "queued", 0, 2)
     assert (new.retry, new.more["limit"], new.more["backoff"]) == (60, 3, 2000)
     left = await seen.client.run(commands.show(old))
@@ -116,7 +118,7 @@ async def test_a_job_that_replaces_another_one_has_its_key(nursery: trio.Nursery
     plan = await planned(seen, "jobs edit", id=old, body="b")
     outcome = await done(plan)
 
-    assert "CANCEL KEY removes the old job, and frees the key for the new one" in plan.says
+    assert "CANCEL KEY cancels the old job, and frees the key for the new one" in plan.says
     new = outcome.says[-1].removeprefix("added ")
     assert await seen.client.addjob("mail", "c", replicate=2, retry=60, unique="k") == new
     jobs = await seen.client.getjob("mail", count=9)

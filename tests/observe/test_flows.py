@@ -132,7 +132,7 @@ async def test_a_flow_that_is_cancelled_shows_which_members_that_has_ended(
 
         says, outcome = await seen.operate("flows cancel", id)
 
-        assert says[:2] == ["not added: 1 publish", "removed, because they wait or run: 1 hang"]
+        assert says[:2] == ["not added: 1 publish", "cancelled, because they wait or run: 1 hang"]
         assert outcome.says == ["the flow is cancelled"]
         with trio.fail_after(60):
             while (view := await seen.told("flow", id=id))["counts"] != {"done": 1, "cancelled": 2}:

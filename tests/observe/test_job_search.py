@@ -271,9 +271,9 @@ async def test_an_operation_on_many_jobs_asks_for_their_number(nursery: trio.Nur
     plan = await bulk.planned(OPERATIONS["jobs acknowledge"], seen.client, ids, {})
 
     assert plan.confirm == "101"
-    with pytest.raises(MistakeError, match="is not for jobs"):
+    with pytest.raises(MistakeError, match="is not an operation on a job"):
         await bulk.planned(OPERATIONS["queues purge"], seen.client, ids, {})
-    with pytest.raises(MistakeError, match="no job fits"):
+    with pytest.raises(MistakeError, match="no job matches the filter"):
         await bulk.planned(OPERATIONS["jobs acknowledge"], seen.client, Found[str]([], {}), {})
 
 

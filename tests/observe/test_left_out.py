@@ -170,10 +170,10 @@ async def test_jobs_that_fit_a_filter_and_are_left_out_are_reported(
     assert set(found.unreached) == set(place.seen.client.silent)
     [line] = plan.unasked
     assert plan.says.count(line) == 1
-    assert "more jobs may fit" not in "".join(plan.says)
+    assert "more matching jobs" not in "".join(plan.says)
     some = Found(found.items, {}, is_cut=True)
     plan = await bulk.planned(OPERATIONS["jobs acknowledge"], place.seen.client, some, {})
-    assert "more jobs may fit: for those, do it again" in plan.says
+    assert "there may be more matching jobs: repeat the operation for them" in plan.says
 
 
 def test_a_node_is_named_once_however_long_it_has_been_silent() -> None:

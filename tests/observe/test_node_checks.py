@@ -80,7 +80,7 @@ def test_jobs_that_back_off_are_no_warning() -> None:
         ("memory_level", "2", Level.PROBLEM, "refuses new jobs"),
         ("aof_enabled", "0", Level.NOTE, "memory only"),
         ("aof_file_status", "removed", Level.PROBLEM, "was removed by another process"),
-        ("aof_file_status", "left unsynced", Level.PROBLEM, "was left unsynced by another process"),
+        ("aof_file_status", "left unsynced", Level.PROBLEM, "could not be synced at its start"),
         ("aof_last_write_status", "err", Level.PROBLEM, "cannot be written"),
         ("aof_last_bgrewrite_status", "err", Level.WARNING, "rewrite"),
         ("aof_delayed_fsync", "4", Level.NOTE, "4 syncs"),

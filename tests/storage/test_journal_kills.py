@@ -217,8 +217,8 @@ async def test_a_start_that_cannot_be_noted_relies_on_nothing(
     world = await started(nursery, KEPT, disk)
 
     assert await length(world.client()) == b":0\r\n"
-    [said] = [event for event in world.log.events() if "cannot note" in event]
-    assert said == "cannot note the start in the journal: what was queued waits for RETRY"
+    [said] = [event for event in world.log.events() if "cannot record" in event]
+    assert said == "cannot record the start in the journal: enqueued jobs wait for RETRY"
     disk.write_error = None
     await trio.sleep(5)
     await add(world.client())
@@ -251,7 +251,9 @@ async def test_a_node_that_cannot_sync_its_file_at_the_start_writes_it_again(
 
     await trio.sleep(5)
     assert b"aof_file_status:left unsynced" in await client.ask("INFO", "persistence")
-    assert (await client.ask("ADDJOB", "q", "x", "0", "REPLICATE", "1")).startswith(b"-MISCONF")
+    refused = await client.ask("ADDJOB", "q", "x", "0", "REPLICATE", "1")
+    assert refused.startswith(b"-MISCONF")
+    assert b"disque.aof could not be synced at the start of the node" in refused
     first, disk.sync_error = disk.file, None
     await trio.sleep(15)
     assert b"aof_file_status:ok" in await client.ask("INFO", "persistence")

@@ -98,7 +98,7 @@ async def test_a_start_that_cannot_be_noted_leaves_jobs_to_their_retry(
     world = await born(nursery, disk)
 
     assert await world.client().ask("QLEN", "q") == b":0\r\n"
-    assert any("cannot note the start" in event for event in world.log.events())
+    assert any("cannot record the start" in event for event in world.log.events())
 
 
 async def test_clients_are_served_until_the_end_and_what_they_get_is_no_longer_queued(

@@ -108,17 +108,17 @@ _TABLE: Final = (
     _queues(
         name="drop", letter="X", label="Drop dead jobs", plan=queues.drop,
         arguments=(_ANY_QUEUE, _REASON, _LIMIT), when=("dead",), is_grave=True,
-        about="Remove dead jobs of a queue, or with a reason.",
+        about="Drop dead jobs of a queue, or with a reason.",
     ),
     _queues(
         name="purge", letter="D", label="Purge", plan=queues.purge,
         arguments=(_QUEUE,), is_grave=True,
-        about="Remove all enqueued jobs of a queue.",
+        about="Purge all enqueued jobs of a queue: they are never delivered.",
     ),
     _queues(
         name="cancel", letter="K", label="Cancel by key", plan=queues.cancel,
         arguments=(_QUEUE, _KEY),
-        about="Remove the job that has a UNIQUE key, in any state.",
+        about="Cancel the job that has a UNIQUE key, in any state.",
     ),
     _jobs(
         name="requeue", letter="Q", label="Requeue", plan=jobs.requeue, when=("active",),
@@ -129,8 +129,8 @@ _TABLE: Final = (
         about="Requeue a job as if its worker had failed.",
     ),
     _jobs(
-        name="acknowledge", letter="A", label="Cancel", plan=jobs.acknowledge, when=_ALIVE,
-        about="Remove a job, even while it runs.",
+        name="acknowledge", letter="A", label="Acknowledge", plan=jobs.acknowledge, when=_ALIVE,
+        about="Acknowledge a job in any state, even while it runs.",
     ),
     _jobs(
         name="redrive", letter="R", label="Redrive", when=("dead",),
@@ -147,12 +147,12 @@ _TABLE: Final = (
     ),
     _jobs(
         name="drop", letter="X", label="Drop", when=("dead",), is_grave=True,
-        plan=jobs.of_dead(commands.ackjob, "the job is removed", "removed", ends=True),
-        about="Remove a dead job.",
+        plan=jobs.of_dead(commands.ackjob, "the job is dropped", "dropped", ends=True),
+        about="Drop a dead job.",
     ),
     _jobs(
         name="delete", letter="D", label="Delete copies", plan=jobs.delete, is_grave=True,
-        about="Drop the copies of a job at the nodes that answer.",
+        about="Delete the copies of a job at the nodes that answer.",
     ),
     _jobs(
         name="trace", letter="T", label="Trace on", plan=jobs.trace,
@@ -165,7 +165,7 @@ _TABLE: Final = (
     _flows(
         name="cancel", letter="X", label="Cancel the flow", plan=flows.cancel, is_grave=True,
         when=("running", "failed"),
-        about="Add no further member of a flow, and remove those that wait or run.",
+        about="Add no further member of a flow, and cancel those that wait or run.",
     ),
     _workers(
         name="quiet", letter="Q", label="Take no more jobs", when=("running",),
@@ -229,7 +229,7 @@ _TABLE: Final = (
     _nodes_(
         name="forget", letter="F", label="Forget", plan=nodes.forget, when=("silent",),
         is_grave=True,
-        about="Remove a node that is gone for good from the others' tables.",
+        about="Make the other nodes forget a node that is gone for good.",
     ),
     _nodes_(
         name="kick", letter="K", label="Kick", plan=nodes.kick, arguments=(_NODE, _CLIENT),

@@ -113,7 +113,8 @@ async def add(client: Client, args: Json) -> Plan:
 
     async def run(outcome: Outcome, _report: Report) -> None:
         id = await client.run(asked)
-        had = ", unless it already had the key" if "unique" in values else ""
+        may_exist = "unique" in values and values.get("if_exists") != "reject"
+        had = f"; if the key was in use, {id} is the job that has it" if may_exist else ""
         outcome.says.append(f"added {id}{had}")
         outcome.details.append({"id": id})
         outcome.count = 1
@@ -165,8 +166,8 @@ async def edit(client: Client, args: Json) -> Plan:
         f"a new job with a body of {counted(len(body), 'byte')} replaces it, and has a new id",
         "its attempts and deliveries count from 0, and its history is empty",
         f"it keeps {_in_words(values)}" + (", and the key" if key is not None else ""),
-        "the new job is added before the old one is removed" if key is None else
-        "CANCEL KEY removes the old job, and frees the key for the new one",
+        "the new job is added before the old one is acknowledged" if key is None else
+        "CANCEL KEY cancels the old job, and frees the key for the new one",
         *doubts,
     ]  # fmt: skip
 
@@ -175,7 +176,11 @@ async def edit(client: Client, args: Json) -> Plan:
         outcome.says.append(f"added {new}")
         outcome.count += 1
         had = await client.run(commands.ackjob(id), first=copies[0].node)
-        outcome.says.append(f"removed {id}" if had else f"{id} had already ended, so both jobs run")
+        outcome.says.append(
+            f"acknowledged {id}"
+            if had
+            else f"{id} had already ended and may have run; {new} runs in addition"
+        )
 
     async def replace_key(outcome: Outcome, _report: Report) -> None:
         net_s = min(_NET_S, values["ttl"] // 2)
@@ -191,7 +196,7 @@ async def edit(client: Client, args: Json) -> Plan:
             outcome.failed.append(f"{net} has the new body, but not the key: {error}")
             return
         outcome.count += 1
-        outcome.says.extend([f"removed {id}", f"added {new}"])
+        outcome.says.extend([f"cancelled {id}", f"added {new}"])
         await client.run(commands.ackjob(net))
 
     run = replace if key is None else replace_key

@@ -50,7 +50,7 @@ async def cancel(client: Client, args: Json) -> Plan:
     ending = _tasks(status, *live)
     lines = [
         f"not added: {_tasks(status, 'pending') or 'none, because all members have been'}",
-        f"removed, because they wait or run: {ending or 'none'}",
+        f"cancelled, because they wait or run: {ending or 'none'}",
         f'this takes up to 15 s if a worker serves queue "{readable(flow.place[0])}"',
     ]
     if status.dead:

@@ -120,10 +120,10 @@ async def acknowledge(client: Client, args: Json) -> Plan:
     holders = counted(len(job.copies), "node that has", "nodes that have")
     unasked = silent(job.silent_holders, job.names, f"it may deliver the job, and {LATER}")
     never = "" if unasked else ", and is never delivered again"
-    lines = [f"the job is removed at the {holders} it{never}"]
+    lines = [f"the job is acknowledged at the {holders} it{never}"]
     if any(copy.job.state == "active" for copy in job.copies):
         lines.append("a worker that runs it cancels its handler when it renews the lease")
-    run = _one(client, job.id, job.copies[0].node, job.names, commands.ackjob, "removed")
+    run = _one(client, job.id, job.copies[0].node, job.names, commands.ackjob, "acknowledged")
     return Plan(target=job.id, says=[*lines, *unasked], run=run, unasked=unasked)
 
 
@@ -163,9 +163,9 @@ async def delete(client: Client, args: Json) -> Plan:
     job = await live(client, args)
     nodes, names = [copy.node for copy in job.copies], job.names
     unasked = silent(job.unreached, names, "it keeps its copy, if it has one")
-    lines = [f"the copies at {', '.join(map(names, nodes))} are dropped", *unasked]
+    lines = [f"the copies at {', '.join(map(names, nodes))} are deleted", *unasked]
     run = one_by_one(
-        client, nodes, names, commands.deljob(job.id), lambda n: ("dropped" if n else "gone", n)
+        client, nodes, names, commands.deljob(job.id), lambda n: ("deleted" if n else "gone", n)
     )
     return Plan(target=job.id, says=lines, run=run, unasked=unasked)
 

@@ -88,12 +88,12 @@ async def purge(client: Client, args: Json) -> Plan:
     found, names = await stats_of(client, name), await names_of(client)
     jobs = sum(stats.length for _, stats in found.items if stats)
     which = f'queued in "{readable(name)}"'
-    one, many = f"job {which} is removed, and is", f"jobs {which} are removed, and are"
+    one, many = f"job {which} is purged, and is", f"jobs {which} are purged, and are"
     ends = f"{counted(jobs, one, many)} never delivered"
     unasked = silent(found.unreached, names)
     lines = [ends, "leased and delayed jobs stay", *unasked]
     nodes = [node for node, _ in found.items]
-    run = one_by_one(client, nodes, names, commands.purge(name), of_jobs("removed"))
+    run = one_by_one(client, nodes, names, commands.purge(name), of_jobs("purged"))
     return Plan(target=readable(name), says=lines, run=run, unasked=unasked, confirm=readable(name))
 
 
@@ -132,13 +132,13 @@ async def cancel(client: Client, args: Json) -> Plan:
     async def run(outcome: Outcome, _report: Report) -> None:
         outcome.count = await client.run(commands.cancel_key(queue, key))
         (outcome.says if outcome.count else outcome.failed).append(
-            "the job was removed"
+            "the job was cancelled"
             if outcome.count
             else "no job has this key" + unanswered(nodes.unreached, names)
         )
 
     lines = [
-        f"{which} is removed in any state, and the key is freed",
+        f"{which} is cancelled in any state, and the key is freed",
         "a worker that runs it cancels its handler when it renews the lease",
         *unasked,
     ]
@@ -251,7 +251,7 @@ async def drop(client: Client, args: Json) -> Plan:
 
             def describe(count: int) -> tuple[str, int]:
                 counts.append(count)
-                return f"removed {counted(count, 'job')}", 0
+                return f"dropped {counted(count, 'job')}", 0
 
             await one_by_one(client, dead.nodes, dead.names, asked, describe)(outcome, report)
             # Each holder of a dead job counts it, and not every node is a holder.
@@ -259,8 +259,8 @@ async def drop(client: Client, args: Json) -> Plan:
             outcome.count = max(*counts, min(sum(counts), known), 0)
         else:
             outcome.count = await Jobs(client).of_each(dead.found.items, commands.ackjob)
-            outcome.says.append(f"removed: {counted(outcome.count, 'job')}")
+            outcome.says.append(f"dropped: {counted(outcome.count, 'job')}")
 
     unasked = silent(dead.found.unreached, dead.names)
-    lines = [f"removed: {dead.which}", *unasked]
+    lines = [f"dropped: {dead.which}", *unasked]
     return Plan(target=dead.which, says=lines, run=run, unasked=unasked, confirm=dead.confirm)

@@ -114,7 +114,7 @@ async def test_the_page_of_a_job_says_what_failed_and_who_has_it(tab: Tab, fake:
     await tab.has("mailer-7@web3", "for 12 s")
     await tab.has("backoff\n15 s", "longest backoff\n10 min")
     names = "[...document.querySelectorAll('.heading button')].map((each) => each.innerText)"
-    assert "Cancel" in await tab.run(names)
+    assert "Acknowledge" in await tab.run(names)
 
 
 async def test_the_stalls_of_a_node_are_one_line(tab: Tab, fake: Fake) -> None:

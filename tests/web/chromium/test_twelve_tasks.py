@@ -196,7 +196,7 @@ async def test_a_job_is_cancelled_by_its_key(tab: Tab, place: Place) -> None:
     await tab.has("reports", "in 4")
     await tab.click("tbody a", "D-")
     await tab.until("document.querySelector('h1').innerText.startsWith('Job ')")
-    await tab.click(".heading button", "Cancel")
+    await tab.click(".heading button", "Acknowledge")
     await carry_out(tab)
 
     assert place.cluster[0].client.call("SHOW", "KEY", "reports", "report.make:nightly") is None
