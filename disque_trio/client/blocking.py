@@ -65,7 +65,7 @@ class BlockingClient(ClusterClient):
         except (ConnectionFailedError, NoNodeError) as error:
             if time.monotonic() < self._ends_at:
                 raise
-            raise TimeoutError(f"no node has answered in time: {error}") from error
+            raise TimeoutError(f"no node answered in time: {error}") from error
         finally:
             self._ends_at = outer
 

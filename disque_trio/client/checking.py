@@ -89,7 +89,7 @@ class _Check:
 
     def _advice(self, value: Any) -> str:
         is_many = self.is_rest and isinstance(value, list | tuple | set | frozenset)
-        return "; put a * before it to give each of them" if is_many else ""
+        return "; put * before it to pass each item" if is_many else ""
 
 
 def _not_sent(arguments: Iterable[tuple[_Check, Any]]) -> Iterator[ValueError]:
@@ -97,7 +97,9 @@ def _not_sent(arguments: Iterable[tuple[_Check, Any]]) -> Iterator[ValueError]:
     for check, value in arguments:
         for each in [value] if isinstance(value, str) else value if check.is_sequence else []:
             if isinstance(each, str) and not is_encodable(each, "surrogateescape"):
-                yield ValueError(f"{check.what} is {each!r:.60}: it has a lone surrogate")
+                yield ValueError(
+                    f"{check.what} is {each!r:.60}: UTF-8 cannot encode its lone surrogate"
+                )
 
 
 def _has_buffer(value: Any) -> bool:

@@ -87,7 +87,9 @@ class Command(Generic[Result]):
         try:
             return self.meaning(reply)
         except (TypeError, ValueError, KeyError, IndexError) as error:
-            raise BadReplyError(f"the node answers {reply!r:.80} to {self.name}") from error
+            raise BadReplyError(
+                f"the node's reply to {self.name} is invalid: {reply!r:.80}"
+            ) from error
 
 
 @attrs.frozen(kw_only=True)
@@ -151,7 +153,7 @@ def milliseconds(timeout: float | None) -> bytes:
     if timeout is None:
         return b"0"
     if not 0 <= timeout < math.inf:
-        raise ValueError(f"a timeout is 0 or more seconds, or None: {timeout}")
+        raise ValueError(f"timeout is {timeout}: it must be 0 or more seconds, or None")
     return b"%d" % max(math.ceil(timeout * 1000), 1)
 
 

@@ -128,9 +128,9 @@ def getjob(
     cancelled, jobs that arrive meanwhile are released.
     """
     if not queues:
-        raise ValueError("getjob needs the name of a queue")
+        raise ValueError("getjob needs at least one queue")
     if is_held and not is_tied:
-        raise ValueError("is_held needs is_tied: a job is held for the time of a connection")
+        raise ValueError("is_held needs is_tied: a job is held only while its connection is open")
     wait = None if timeout == 0 else milliseconds(timeout)
     asked, plain, features = _before_from(count, wait, with_meta, is_tied, is_held)
     behind = (b"FROM", *behind_from(map(word, queues)))
@@ -193,7 +193,7 @@ def ackjob(*jobs: Job | str, result: Text | None = None, keep: float | None = No
     if result is None and keep is None:
         return plain
     if result is None or len(jobs) != 1:
-        raise ValueError("ackjob: a result, with or without keep, is of one job")
+        raise ValueError(f"ackjob: result needs exactly one job, not {len(jobs)}")
     options = _words(ACKJOB, {"result": word(result), "keep": keep})
     return _of_results(attrs.evolve(plain, words=(*plain.words, *options)))
 
@@ -203,7 +203,9 @@ def _of_results(command: Command[Result]) -> Command[Result]:
 
     def meaning(reply: Reply) -> Result:
         if reply == Status(b"PONG"):
-            raise UnsupportedError(f"{command.name}: the node keeps no results (feature `results`)")
+            raise UnsupportedError(
+                f"{command.name}: the node does not keep results (feature `results`)"
+            )
         return command.meaning(reply)
 
     features = (*command.features, _RESULTS)
@@ -530,7 +532,7 @@ def _of_jobs(
     name: bytes, jobs: Sequence[Job | str], *options: bytes, is_repeatable: bool = True
 ) -> Command[int]:
     if not jobs:
-        raise ValueError(f"{name.decode().lower()} needs the id of a job")
+        raise ValueError(f"{name.decode().lower()} needs at least one job")
     words = (name, *map(_id, jobs), *options)
     return Command(words, replies.number, is_repeatable=is_repeatable)
 

@@ -165,8 +165,8 @@ class Connection:
         except ProtocolError as error:
             self.close()
             raise ConnectionFailedError(
-                f"What {self.address} answers is not Disque's protocol ({error})",
-                "-p must be the node's port for clients, and its tls-port needs --tls.",
+                f"{self.address} does not use Disque's protocol ({error})",
+                "-p must be the node's client port, or its tls-port with --tls.",
             ) from error
 
     def _open_socket(self) -> socket.socket:
@@ -218,7 +218,7 @@ def _connected(address: Address, timeout_s: float) -> socket.socket:
     if address.path is None and not 0 < address.port <= LAST_PORT:
         # The C library would take the lower 16 bits, which may be the port of another server.
         raise ConnectionFailedError(
-            f"{address} is no address of a node: a port is from 1 to {LAST_PORT}"
+            f"{address} is not the address of a node: ports are from 1 to {LAST_PORT}"
         )
     try:
         if address.path is not None:
@@ -230,7 +230,7 @@ def _connected(address: Address, timeout_s: float) -> socket.socket:
         has_tls = address.tls is not None
         raise not_connected(str(address), error, address.path, has_tls=has_tls) from error
     except ValueError as error:  # the name cannot be encoded
-        raise ConnectionFailedError(f"{address} is no address of a node: {error}") from error
+        raise ConnectionFailedError(f"{address} is not the address of a node: {error}") from error
     stream.settimeout(None)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with contextlib.suppress(OSError):  # it may have ended already

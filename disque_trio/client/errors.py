@@ -15,7 +15,7 @@ from disque_trio.terminal.escapes import printable_lines
 Terms = Mapping[str, str]
 OPTION_TERMS: Final[Terms] = {
     "host": "given with -h",
-    "another": "-h and -p name another",
+    "another": "-h and -p select another",
     "port": "-p",
     "tls": "--tls",
     "no tls": "leave --tls out",
@@ -29,7 +29,7 @@ OPTION_TERMS: Final[Terms] = {
 """Terms of the advice for a command line."""
 URL_TERMS: Final[Terms] = {
     "host": "in the URL",
-    "another": "the URL names another",
+    "another": "the URL selects another",
     "port": "the port of the URL",
     "tls": "a URL that begins with disques://",
     "no tls": "write disque:// in place of disques://",
@@ -120,7 +120,7 @@ class LostError(ConnectionFailedError):
 
     def worded(self, terms: Terms) -> str:
         """The text, with advice in these terms."""
-        unknown = "whether the command was carried out is not known"
+        unknown = "it is unknown whether the command was carried out"
         return printable_lines(f"{self.reason}: {unknown}. {self._advice(terms)}".rstrip())
 
     def before_the_request(self) -> ConnectionFailedError:
@@ -140,44 +140,44 @@ def not_connected(
 
 def _advice(error: OSError, path: str | None, *, has_tls: bool) -> str:
     if path is not None:
-        return f"Is `unixsocket {path}` in the node's configuration?"
+        return f"Check that the node's configuration has `unixsocket {path}`."
     if has_tls and not isinstance(error, ConnectionRefusedError | TimeoutError):
         return _tls_advice(error)
     if isinstance(error, socket.gaierror):
         return "Check the host name {host}."
-    advice = "Is a node running there? `disque-trio server` starts one; {another}."
+    advice = "Check that a node is running there: `disque-trio server` starts one, and {another}."
     if isinstance(error, TimeoutError):
         # A port for plain clients waits for the end of a line, which TLS may never send.
-        kind = "Is this the node's tls-port, and is" if has_tls else "Is"
-        return f"{kind} it reached from here? A firewall may be in between. {advice}"
+        kind = "this is the node's tls-port, and that " if has_tls else ""
+        return f"Check that {kind}no firewall blocks the port. {advice}"
     return advice
 
 
 def lost(where: str, error: OSError | None, *, has_answered: bool, has_tls: bool) -> LostError:
     """The error of an open connection that has ended."""
     why = "" if error is None else f" ({_reason(error)})"
-    reason = f"Lost the connection to {where}{why} before the reply came"
+    reason = f"Lost the connection to {where}{why} before the reply arrived"
     if has_answered:
         return LostError(reason)
     if isinstance(error, TimeoutError):
         return LostError(
             reason,
-            "It accepts connections and answers none: its process stands still, or {port} is the "
-            "port of something else. Its log, or its console, says more.",
+            "It accepts connections but does not answer: its process is paused or blocked, or "
+            "{port} is the port of another service. See its log, or its console.",
         )
     if has_tls:
         # With TLS 1.3 a client detects such a rejection only when it reads, or not at all.
         return LostError(
             reason,
-            "A node that misses the client's certificate, or does not trust it, ends connections "
-            "like this: give {files}, signed by an authority that it trusts. Its log says "
-            "more.",
+            "A node closes connections like this if the client has no certificate, or one that "
+            "the node does not trust: give {files}, signed by an authority that it trusts. See "
+            "its log.",
             is_there=True,
         )
     return LostError(
         reason,
-        "Ports for TLS, and bus ports, end connections like this: {port} must be the node's port "
-        "for clients, and its tls-port needs {tls}.",
+        "TLS ports and bus ports close connections like this: {port} must be the node's client "
+        "port, or its tls-port with {tls}.",
         is_there=True,
     )
 
@@ -185,7 +185,7 @@ def lost(where: str, error: OSError | None, *, has_answered: bool, has_tls: bool
 def ended(where: str, reply: Failure) -> ConnectionFailedError:
     """The error of a connection that the node has rejected."""
     text = reply.text.decode(errors="backslashreplace")
-    return ConnectionFailedError(f"{where} ends the connection: {text}", is_there=True)
+    return ConnectionFailedError(f"{where} closed the connection: {text}", is_there=True)
 
 
 def _reason(error: OSError) -> str:
@@ -195,7 +195,7 @@ def _reason(error: OSError) -> str:
     if isinstance(found, str) and found:
         return _MEANINGS.get(found, found.lower().replace("_", " ").rstrip("."))
     text = error.strerror or str(error)
-    return "it hung up" if text.startswith("EOF occurred") else text
+    return "it closed the connection" if text.startswith("EOF occurred") else text
 
 
 def _tls_advice(error: OSError) -> str:
@@ -203,23 +203,23 @@ def _tls_advice(error: OSError) -> str:
     if verify:
         return next((text for word, text in _JUDGEMENTS.items() if word in verify), _DISTRUST)
     if getattr(error, "reason", "") in _NO_TLS:
-        return "{port} must be the node's tls-port; else {no tls}."
-    return "Check whether this is the node's tls-port, and {files}. Its log says more."
+        return "{port} must be the node's tls-port; otherwise {no tls}."
+    return "Check that this is the node's tls-port, and check {files}. See the log of the node."
 
 
 _DISTRUST: Final = "Give the file of the authority that signed the node's certificate {authority}."
 _JUDGEMENTS: Final = {
-    "expired": "Its operator has to renew it.",
-    "not yet valid": "Check the clocks of this machine and of the node's.",
-    "mismatch": "Name whom the node's certificate is for {server}.",
+    "expired": "The operator of the node must renew it.",
+    "not yet valid": "Check the clocks of this machine and of the node.",
+    "mismatch": "Give the name that is in the node's certificate {server}.",
 }
 """Advice, by the verification error of OpenSSL."""
-_SPEAKS_NONE: Final = "it speaks no TLS there"
+_SPEAKS_NONE: Final = "the port does not use TLS"
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")
 _MEANINGS: Final = {
     **dict.fromkeys(_NO_TLS, _SPEAKS_NONE),
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the node asks for a certificate",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the node requires a certificate",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the node reports that the certificate has expired",
     "TLSV1_ALERT_UNKNOWN_CA": "the node does not trust the authority of the certificate",
-    "UNEXPECTED_EOF_WHILE_READING": "it hung up in the TLS handshake",
+    "UNEXPECTED_EOF_WHILE_READING": "it closed the connection in the TLS handshake",
 }

@@ -157,7 +157,7 @@ class Link:
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             await self._fail(error)
         except ProtocolError as error:
-            await self._fail(OSError(f"it does not speak Disque's protocol: {error}"))
+            await self._fail(OSError(f"it does not use Disque's protocol: {error}"))
         else:
             self._has_answered = True
             self._received_at = anyio.current_time()

@@ -232,7 +232,7 @@ class Attempts:
         if self._refusal is not None:
             raise self._refusal
         reasons = "; ".join(self._reasons.values())
-        raise NoNodeError(f"no node could do it: {reasons}") from self._last
+        raise NoNodeError(f"no node could run the command: {reasons}") from self._last
 
     def __enter__(self) -> None:
         return None
@@ -264,7 +264,7 @@ class Attempts:
         if isinstance(error, ConnectionFailedError):
             reason = error.reason
         else:
-            reason = f"{self._address} answers {error}"
+            reason = f"{self._address} replied {error}"
         self.nodes.failed(self._address, reason, self.now)
         self._reasons[str(self._address)] = reason
         self._last = error

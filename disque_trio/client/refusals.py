@@ -6,7 +6,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.statemachine.base import Failure
 from disque_trio.terminal.escapes import printable
 
-URL_WITH_PASSWORD: Final = "Give the URL the password: disque://:PASSWORD@HOST:PORT"
+URL_WITH_PASSWORD: Final = "Put the password into the URL: disque://:PASSWORD@HOST:PORT"
 WRONG_PASSWORD: Final = "The password of the URL is wrong"
 _IS_NEEDLESS: Final = "no password is set"
 

@@ -94,8 +94,8 @@ def _show(context: ssl.SSLContext, tls: Tls, cert: str) -> None:
         context.load_cert_chain(cert, tls.key)
     except ssl.SSLError as error:
         if tls.key is None:
-            reason = f"{source} cannot be used: it has no key, or another one's"
-            advice = f"Name the key's file as {tls.terms['key']}."
+            reason = f"{source} cannot be used: it has no key, or that of another certificate"
+            advice = f"Give the key file as {tls.terms['key']}."
             raise ConnectionFailedError(reason, advice) from None
         raise ConnectionFailedError(
             f"{source} and {tls.key}, given as {tls.terms['key']}, cannot be used "

@@ -23,7 +23,7 @@ PROBE_S: Final = 1.0
 """The interval between two attempts to reach silent nodes."""
 _RECENT_S: Final = 5.0
 """`describe` omits the duration of a silence that is shorter."""
-ON_PASSWORD: Final = "give the password in $DISQUE_AUTH or in the URL: disque://:PASSWORD@HOST:PORT"
+ON_PASSWORD: Final = "set the password in $DISQUE_AUTH or in the URL: disque://:PASSWORD@HOST:PORT"
 WITHOUT_PASSWORD: Final = "give the node the password of the others: CONFIG SET requirepass"
 
 
@@ -48,7 +48,7 @@ class Silence:
         """Return the reason, with the duration of a longer silence."""
         seconds = now - self.since
         return (
-            self.reason if seconds < _RECENT_S else f"not heard for {seconds:.0f} s: {self.reason}"
+            self.reason if seconds < _RECENT_S else f"no answer for {seconds:.0f} s: {self.reason}"
         )
 
 

@@ -59,8 +59,8 @@ def none_of(word: bytes, names: Iterable[bytes]) -> bytes:
 
 
 def no_option(word: bytes, command: bytes, names: Iterable[bytes]) -> bytes:
-    """``'RETYR' is no option of ADDJOB``, with the most similar option, or else all."""
+    """``'RETYR' is not an option of ADDJOB``, with the most similar option, or else all."""
     names = tuple(names)
     there = b"there is only" if len(names) == 1 else b"there are"
     hint = did_you_mean(word, names) or b"; %b %b" % (there, b", ".join(names))
-    return b"%b is no option of %b%b" % (shown(word), command, hint)
+    return b"%b is not an option of %b%b" % (shown(word), command, hint)

@@ -177,7 +177,7 @@ class Link:
             except anyio.EndOfStream:
                 self._fail(None)
             except ProtocolError as error:
-                self._fail(OSError(f"it does not speak Disque's protocol: {error}"))
+                self._fail(OSError(f"it does not use Disque's protocol: {error}"))
             except _BROKEN as error:
                 self._fail(error)
 

@@ -65,7 +65,7 @@ def test_with_a_password_browsers_log_in(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (["--port", "0"], "'0' is not a port from 1 to 65535"),
-        (["somewhere:x"], "is no host:port"),
+        (["somewhere:x"], "is not host:port"),
         (["--password-file", "nowhere"], "nowhere: No such file"),
         (["--colour"], "unrecognized arguments"),
         (["--scenario", "nowhere.toml"], "cannot read nowhere.toml"),

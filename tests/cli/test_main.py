@@ -96,7 +96,8 @@ def test_where_nobody_listens_the_message_says_where_and_what_to_do(
     assert code == 1
     assert capsys.readouterr().err == (
         f"Could not connect to Disque at 127.0.0.1:{node.port}: Connection refused. "
-        "Is a node running there? `disque-trio server` starts one; -h and -p name another.\n"
+        "Check that a node is running there: `disque-trio server` starts one, and -h and -p "
+        "select another.\n"
     )
 
 
@@ -111,7 +112,10 @@ def test_a_missing_socket_file_is_told(capsys: pytest.CaptureFixture[str], tmp_p
     code = main(["-s", str(tmp_path / "none.sock"), "PING"])
 
     assert code == 1
-    assert "No such file or directory. Is `unixsocket" in capsys.readouterr().err
+    assert (
+        "No such file or directory. Check that the node's configuration has `unixsocket"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_node_that_hangs_up_instead_of_answering_leaves_the_outcome_open(
@@ -121,7 +125,7 @@ def test_a_node_that_hangs_up_instead_of_answering_leaves_the_outcome_open(
         code = main(["-p", str(node.port), "ADDJOB", "q", "b", "0"])
 
     assert code == 1
-    assert "whether the command was carried out is not known" in capsys.readouterr().err
+    assert "it is unknown whether the command was carried out" in capsys.readouterr().err
     assert len(node.requests) == 1
 
 
@@ -130,7 +134,7 @@ def test_what_is_no_resp_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         code = main(["-p", str(node.port), "INFO"])
 
     assert code == 1
-    assert "is not Disque's protocol" in capsys.readouterr().err
+    assert "does not use Disque's protocol" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["SHUTDOWN"], ["debug", "RESTART", "100"]])

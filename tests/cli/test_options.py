@@ -184,5 +184,7 @@ def test_a_url_excludes_other_names_of_a_node(other: str, capsys: Any) -> None:
 def test_a_wrong_url_of_the_environment_is_reported_with_its_origin(monkeypatch: Any) -> None:
     monkeypatch.setenv("DISQUE_URL", "redis://h")
 
-    with pytest.raises(UsageError, match=r"DISQUE_URL: 'redis://h' is no cluster's address"):
+    with pytest.raises(
+        UsageError, match=r"DISQUE_URL: 'redis://h' is not the address of a cluster"
+    ):
         parsed("PING").cluster  # noqa: B018

@@ -78,7 +78,7 @@ def test_an_argument_of_another_type_is_refused_with_its_name(
         (lambda c: c.addjob("q", "b", delay="5"), "delay is of type str: it must be a number$"),
         (lambda c: c.addjob("q", "b", retry=True), "retry is of type bool: it must be an int or"),
         (lambda c: c.ackjob(None), "jobs is of type NoneType: it must be text or a Job"),
-        (lambda c: c.ackjob([ID]), "jobs is of type list: .*; put a \\* before it"),
+        (lambda c: c.ackjob([ID]), "jobs is of type list: .*; put \\* before it"),
         (lambda c: c.jscan(states="dead"), "states is of type str: it must be a list of text"),
         (lambda c: c.call("PING", None), "^call: words is of type NoneType"),
         (lambda c: c.pause("q", 1), "^pause: options is of type int: it must be text"),
@@ -112,7 +112,7 @@ def test_text_that_has_no_utf_8_is_refused_with_the_name_of_its_argument(
     make: Callable[[Any], Any], what: str
 ) -> None:
     for client in (commands, BlockingClient()):
-        with pytest.raises(ValueError, match=f"^{what}.*: it has a lone surrogate$"):
+        with pytest.raises(ValueError, match=f"^{what}.*: UTF-8 cannot encode its lone surrogate$"):
             make(client)
 
 

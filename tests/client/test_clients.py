@@ -169,7 +169,7 @@ def test_a_password_may_be_replaced(kind: str) -> None:
         ),
         (
             {b"HELLO": [Failure(b"NOAUTH Authentication required.")]},
-            r":\d+: NOAUTH .* required. Give the URL",
+            r":\d+: NOAUTH .* required. Put the password into the URL",
         ),
         ({b"HELLO": [Failure(b"DENIED set a password")]}, r":\d+: DENIED set a password$"),
         (
@@ -226,7 +226,7 @@ def test_a_node_that_has_no_place_is_passed_over(kind: str) -> None:
         assert await client.qlen("q") == 7
 
     async def alone(client: Any) -> None:
-        with pytest.raises(NoNodeError, match="ends the connection: ERR max number of clients"):
+        with pytest.raises(NoNodeError, match="closed the connection: ERR max number of clients"):
             await client.qlen("q")
 
     full = fake_node({}, refusal=b"-ERR max number of clients reached\r\n")
@@ -260,7 +260,7 @@ def test_a_reply_that_was_lost_is_asked_for_elsewhere(kind: str) -> None:
 
 def test_a_job_is_not_added_twice_behind_the_users_back(kind: str) -> None:
     async def conversation(client: Any) -> None:
-        with pytest.raises(LostError, match="is not known"):
+        with pytest.raises(LostError, match="is unknown"):
             await client.addjob("q", b"body")
 
     with (

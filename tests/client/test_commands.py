@@ -66,9 +66,9 @@ def test_a_timeout_that_is_no_time_is_refused(seconds: float) -> None:
 
 
 def test_nothing_to_take_from_and_nothing_to_acknowledge_are_refused() -> None:
-    with pytest.raises(ValueError, match="name of a queue"):
+    with pytest.raises(ValueError, match="needs at least one queue"):
         commands.getjob()
-    with pytest.raises(ValueError, match="ackjob needs the id"):
+    with pytest.raises(ValueError, match="ackjob needs at least one job"):
         commands.ackjob()
 
 
@@ -351,9 +351,9 @@ def test_a_result_goes_to_nodes_that_keep_results_and_is_of_one_job() -> None:
     assert words(command) == f"ACKJOB {ID} RESULT done KEEP 1.500"
     assert command.result(1) == 1
     assert words(commands.ackjob(ID, result=b"")) == f"ACKJOB {ID} RESULT "
-    with pytest.raises(ValueError, match="is of one job"):
+    with pytest.raises(ValueError, match="needs exactly one job"):
         commands.ackjob(ID, ID, result="x")
-    with pytest.raises(ValueError, match="is of one job"):
+    with pytest.raises(ValueError, match="needs exactly one job"):
         commands.ackjob(ID, keep=1)
 
 
@@ -375,7 +375,7 @@ def test_a_node_that_keeps_no_results_is_asked_nothing_and_that_is_an_error(
 ) -> None:
     assert command.words_for(()) == (b"PING",)
     assert command.words_for(("results",)) == command.words
-    with pytest.raises(UnsupportedError, match=f"{command.name}: the node keeps no results"):
+    with pytest.raises(UnsupportedError, match=f"{command.name}: the node does not keep results"):
         command.result(Status(b"PONG"))
 
 

@@ -80,7 +80,7 @@ def test_a_key_that_does_not_belong_to_its_certificate_is_named(
 
     given = f"{cert}, given as --cert, and {key}, given as --key,"
     assert f"{given} cannot be used (key values mismatch)" in text
-    assert "Name the key's file as tls_key_file of" in said(silent, Tls(cert=str(cert)))
+    assert "Give the key file as tls_key_file of" in said(silent, Tls(cert=str(cert)))
 
 
 @pytest.mark.parametrize("reason", ["WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"])
@@ -90,7 +90,7 @@ def test_a_port_without_tls_is_told_of(reason: str) -> None:
 
     told = not_connected("there", error, None, has_tls=True)
 
-    assert told.reason.endswith("it speaks no TLS there")
+    assert told.reason.endswith("the port does not use TLS")
     assert "tls-port" in told.advice
 
 
@@ -127,14 +127,14 @@ def test_what_is_wrong_with_a_certificate_has_its_remedy(message: str, advice: s
 def test_nobody_there_is_no_matter_of_certificates() -> None:
     error = ConnectionRefusedError(111, "Connection refused")
 
-    assert "Is a node running there?" in not_connected("there", error, None, has_tls=True).advice
+    assert "a node is running there" in not_connected("there", error, None, has_tls=True).advice
 
 
 def test_a_program_is_told_of_its_url_and_not_of_options_of_a_command_line() -> None:
     error = ConnectionRefusedError(111, "Connection refused")
     text = str(not_connected("there", error, None, has_tls=False))
 
-    assert "the URL names another" in text
+    assert "the URL selects another" in text
     assert "-p" not in text
 
 
@@ -152,13 +152,13 @@ def test_a_connection_that_ends_before_it_has_said_anything_may_be_the_wrong_one
     told = lost("there", None, has_answered=False, has_tls=has_tls)
 
     assert advice in told.advice
-    assert "not known" in str(told)
+    assert "it is unknown whether" in str(told)
 
 
 def test_a_node_that_hangs_has_not_the_wrong_port() -> None:
     told = lost("there", TimeoutError(), has_answered=False, has_tls=False)
 
-    assert "its process stands still" in told.advice
+    assert "its process is paused" in told.advice
     assert "TLS" not in told.advice
 
 
@@ -174,7 +174,7 @@ def test_a_node_that_has_answered_is_the_right_one() -> None:
 
     assert caught.value.advice == ""
     assert str(caught.value).endswith(
-        "before the reply came: whether the command was carried out is not known."
+        "before the reply arrived: it is unknown whether the command was carried out."
     )
 
 

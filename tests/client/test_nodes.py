@@ -221,7 +221,7 @@ def test_what_one_node_refuses_no_other_is_asked() -> None:
 
 
 def test_if_no_node_can_the_reasons_of_all_are_told() -> None:
-    with pytest.raises(NoNodeError, match="no node could do it: cut"):
+    with pytest.raises(NoNodeError, match="no node could run the command: cut"):
         ask_all(Nodes([A]), LostError("cut"))
 
 

@@ -126,7 +126,7 @@ def test_a_worker_whose_password_is_wrong_ends_with_77(
     ("options", "said"),
     [
         (["sho"], "there is no module sho"),
-        (["shop", "--url", "redis://here"], "'redis://here' is no cluster's address"),
+        (["shop", "--url", "redis://here"], "'redis://here' is not the address of a cluster"),
         (["unfit"], "unfit: "),
     ],
 )

@@ -357,7 +357,7 @@ def test_too_few_zones_are_told_in_the_words_of_the_doctor() -> None:
 
 
 def test_a_zone_of_which_no_node_answers_is_missed() -> None:
-    silent = node("n3", "c", why="not heard for 9 s: refused")
+    silent = node("n3", "c", why="no answer for 9 s: refused")
 
     assert "in 2 zones" not in "".join(of_nodes(node("n1", "a"), node("n2", "b"), silent))
     assert "in 1 zone: a" in "".join(of_nodes(node("n1", "a"), node("n2", "a"), silent))

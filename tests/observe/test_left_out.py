@@ -177,7 +177,7 @@ async def test_jobs_that_fit_a_filter_and_are_left_out_are_reported(
 
 
 def test_a_node_is_named_once_however_long_it_has_been_silent() -> None:
-    lines = [f"n2 is left out: not heard for {seconds} s" for seconds in (9, 10)]
+    lines = [f"n2 is left out: no answer for {seconds} s" for seconds in (9, 10)]
 
     assert each_once([*lines, "n3 knows no limits"]) == [lines[1], "n3 knows no limits"]
 

@@ -100,8 +100,8 @@ async def test_what_is_no_operation_is_no_method() -> None:
         ("queues redrive", {"queue": "q", "reason": 7}, "'reason' is not a text"),
         ("queues drop", {}, "name a queue, or a text of the reason"),
         ("queues purge", {}, "'queue' is missing"),
-        ("nodes meet", {"address": "h:99999"}, "'h:99999' is no host:port"),
-        ("nodes meet", {"address": "h:x"}, "'h:x' is no host:port"),
+        ("nodes meet", {"address": "h:99999"}, "'h:99999' is not host:port"),
+        ("nodes meet", {"address": "h:x"}, "'h:x' is not host:port"),
     ],
 )
 async def test_arguments_that_cannot_be_are_refused(

@@ -83,7 +83,7 @@ def test_a_node_that_loads_says_how_far_it_is() -> None:
 
 
 def test_a_node_that_died_while_it_loaded_is_silent() -> None:
-    known = KnownNode(Address(), info={"loading": "1"}, why="not heard for 9 s", reason="refused")
+    known = KnownNode(Address(), info={"loading": "1"}, why="no answer for 9 s", reason="refused")
 
     assert known.state == "silent"
     assert known.facts.error == "refused"

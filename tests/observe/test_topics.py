@@ -168,7 +168,7 @@ async def test_a_node_that_answers_again_is_asked_again(
     seen = await observed(nursery)
     where = str(seen.client.nodes.seeds[0])
     seen.client.silent[where] = deadline_client.Silence(trio.current_time() - 9, "it was away")
-    with pytest.raises(ConnectionFailedError, match="not heard for 9 s: it was away"):
+    with pytest.raises(ConnectionFailedError, match="no answer for 9 s: it was away"):
         await seen.client.ask(seen.client.nodes.seeds[0], [commands.ping()])
 
     monkeypatch.setattr(deadline_client, "PROBE_S", 0.01)
@@ -182,7 +182,7 @@ def test_how_long_a_node_is_silent_is_told_once_it_matters() -> None:
     silence = deadline_client.Silence(100.0, "it was away")
 
     assert silence.describe(104.0) == "it was away"
-    assert silence.describe(107.0) == "not heard for 7 s: it was away"
+    assert silence.describe(107.0) == "no answer for 7 s: it was away"
 
 
 async def test_a_command_that_must_not_be_repeated_goes_to_no_other_node(

@@ -94,7 +94,7 @@ def test_a_reason_may_be_the_name_of_an_option() -> None:
         (("ERROR", "a", "ERROR", "b"), b"ERR syntax error: ERROR is given twice"),
         (("ERROR", "a", "DEAD", "DELAY", 5), b"ERR syntax error: DELAY and DEAD exclude each"),
         (("ERROR", "x" * (MAX_ERROR + 1)), b"ERR The text behind ERROR has at most 4096 bytes"),
-        (("DELAY", 1, "ERORR", "x"), b"ERR syntax error: 'ERORR' is no option of NACK"),
+        (("DELAY", 1, "ERORR", "x"), b"ERR syntax error: 'ERORR' is not an option of NACK"),
     ],
 )
 def test_wrong_options_change_nothing(options: tuple[str, ...], error: bytes) -> None:

@@ -77,7 +77,7 @@ def test_a_purge_of_all_nodes_is_told_to_those_that_understand() -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (("BCSAT",), "'BCSAT' is no option of PURGE (did you mean 'BCAST'?)"),
+        (("BCSAT",), "'BCSAT' is not an option of PURGE (did you mean 'BCAST'?)"),
         (("BCAST", "bcast"), "BCAST is given twice"),
     ],
 )

@@ -46,11 +46,11 @@ def test_what_cannot_be_shown_is_written_out_and_text_stays_text() -> None:
 def test_all_names_are_told_where_none_is_near() -> None:
     assert none_of(b"yess", (b"yes", b"no")) == b"'yess' is none of yes, no (did you mean 'yes'?)"
     assert no_option(b"RETYR", b"ADDJOB", OPTIONS) == (
-        b"'RETYR' is no option of ADDJOB (did you mean 'RETRY'?)"
+        b"'RETYR' is not an option of ADDJOB (did you mean 'RETRY'?)"
     )
     assert no_option(b"x", b"ADDJOB", OPTIONS[:2]) == (
-        b"'x' is no option of ADDJOB; there are REPLICATE, DELAY"
+        b"'x' is not an option of ADDJOB; there are REPLICATE, DELAY"
     )
     assert no_option(b"x", b"WAITJOB", (b"TIMEOUT",)) == (
-        b"'x' is no option of WAITJOB; there is only TIMEOUT"
+        b"'x' is not an option of WAITJOB; there is only TIMEOUT"
     )

@@ -138,7 +138,7 @@ def test_an_unknown_job_is_refused_and_its_origin_is_named() -> None:
         (("TIMEOUT", "1", "timeout", "2"), b"ERR syntax error: TIMEOUT is given twice"),
         (
             ("TIMOUT", "1"),
-            b"ERR syntax error: 'TIMOUT' is no option of WAITJOB (did you mean 'TIMEOUT'?)",
+            b"ERR syntax error: 'TIMOUT' is not an option of WAITJOB (did you mean 'TIMEOUT'?)",
         ),
     ],
 )

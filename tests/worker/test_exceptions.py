@@ -81,7 +81,7 @@ def test_the_refusal_of_a_connection_escapes_the_words_of_the_node() -> None:
     error = AuthenticationError("NOAUTH", RED, "HELLO")
     error.node = "n1:7711"
 
-    assert str(error).startswith("n1:7711: NOAUTH \\x1b[31m\\u202e. Give the URL")
+    assert str(error).startswith("n1:7711: NOAUTH \\x1b[31m\\u202e. Put the password into the URL")
 
 
 def test_a_name_ends_no_line_of_a_log() -> None:

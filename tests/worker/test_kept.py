@@ -324,7 +324,7 @@ async def test_nodes_that_keep_no_results_are_named() -> None:
     with node_that_adds() as node:
         app = App(url(node), form="json")
         async with app:
-            with pytest.raises(UnsupportedError, match="the node keeps no results"):
+            with pytest.raises(UnsupportedError, match="the node does not keep results"):
                 await app.result(NOBODY)
 
 

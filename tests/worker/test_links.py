@@ -39,7 +39,7 @@ class Listener:
 @pytest.mark.parametrize(
     ("said", "end"),
     [
-        (b"-ERR max number of clients reached\r\n", "ends the connection: ERR max number of"),
+        (b"-ERR max number of clients reached\r\n", "closed the connection: ERR max number of"),
         (b"*1\r\n:1\r\n", "Lost the connection"),
     ],
 )

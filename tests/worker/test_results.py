@@ -232,7 +232,7 @@ class Node:
     async def getjob(self, queue: str, *, count: int, timeout: float) -> list[Job]:
         assert (queue[:18], count) == ("disque-trio.reply.", 100)
         if self.is_down:
-            raise NoNodeError("no node could do it")
+            raise NoNodeError("no node could run the command")
         assert self.receive.statistics().tasks_waiting_receive == 0
         jobs: list[Job] = []
         with trio.move_on_after(timeout):
@@ -241,7 +241,7 @@ class Node:
 
     async def ackjob(self, *jobs: Job) -> int:
         if not self.takes_acks:
-            raise NoNodeError("no node could do it")
+            raise NoNodeError("no node could run the command")
         self.acked += [job.id for job in jobs]
         return len(jobs)
 
@@ -250,7 +250,7 @@ class Node:
         if command.name == "GETJOB":
             queue, count = command.words[-1].decode(), int(command.words[-3])
             return await self.getjob(queue, count=count, timeout=command.wait_s)
-        raise NoNodeError(f"no node could do it: {command}")
+        raise NoNodeError(f"no node could run the command: {command}")
 
     async def waitjob(self, job: str, *, timeout: float) -> object:
         assert (job, timeout) == ("D-1", 0)
@@ -389,7 +389,7 @@ async def test_a_result_that_cannot_be_decoded_is_told_when_the_job_has_ended(
         ("acked", "it was cancelled, or acknowledged without a result"),
         ("expired", "its life is over"),
         (UnknownJobError("NOJOB", "no job", "WAITJOB"), "no node knows it any more"),
-        (NoNodeError("no node could do it"), "no node could do it"),
+        (NoNodeError("no node could run the command"), "no node could run the command"),
         (NoNodeError("no node has \x1b[31mcolours"), r"no node has \\x1b\[31mcolours"),
     ],
 )

@@ -59,7 +59,7 @@ class Node:
         """What it keeps is asked for."""
         if command.name == "GETJOB":
             return await self.getjob("", count=int(command.words[-3]), timeout=command.wait_s)
-        raise NoNodeError("no node could do it")
+        raise NoNodeError("no node could run the command")
 
     async def waitjob(self, *_: str, **__: float) -> object:
         return "acked"

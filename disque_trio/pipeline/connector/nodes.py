@@ -141,11 +141,11 @@ class Nodes:
         except AuthenticationError as error:
             raise PipelineError(_on_password(address, error)) from error
         except (ConnectionFailedError, UnavailableError) as error:
-            reason = getattr(error, "reason", f"{address} answers {error}")
+            reason = getattr(error, "reason", f"{address} replied {error}")
             nodes.failed(address, reason, self.clock())
             raise NodeGoneError(reason) from error
         except DisqueError as error:
-            raise PipelineError(f"{address} is no node of Disque: {error}") from error
+            raise PipelineError(f"{address} is not a Disque node: {error}") from error
         nodes.answered(address)
         return result
 

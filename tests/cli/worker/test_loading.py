@@ -111,7 +111,7 @@ def test_explain_tells_the_queues_and_where_each_value_comes_from(
             "-Q mail: goods:other has no tasks, so it runs only jobs of",
         ),
         (["goods:other"], "goods:other has no queue to take jobs from"),
-        (["goods", "--url", "redis://x"], "'redis://x' is no cluster's address"),
+        (["goods", "--url", "redis://x"], "'redis://x' is not the address of a cluster"),
     ],
 )
 def test_what_cannot_work_ends_with_2_and_says_why(

@@ -78,7 +78,7 @@ def test_where_nobody_answers_the_error_says_where_and_why(desk: Desk) -> None:
 def test_what_is_no_node_is_told_from_one_that_is_down(desk: Desk, fleet: Fleet) -> None:
     server = fleet.server("--rename-command", "HELLO", "GREET")
 
-    with pytest.raises(PipelineError, match="is no node of Disque"):
+    with pytest.raises(PipelineError, match="is not a Disque node"):
         desk.dialled(nodes=name_of(server)).live()
 
 

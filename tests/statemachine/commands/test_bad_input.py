@@ -90,7 +90,7 @@ ADDJOB q body 0 RETRY 0 REPLICATE 2
 ADDJOB q body 0 UNIQUE k UNIQUE k
     ERR syntax error: UNIQUE is given twice
 ADDJOB q body 0 URGENT
-    ERR syntax error: 'URGENT' is no option of ADDJOB
+    ERR syntax error: 'URGENT' is not an option of ADDJOB
 GETJOB WITHMETA WITHMETA FROM q
     ERR syntax error: WITHMETA is given twice
 GETJOB HELD FROM q
@@ -98,7 +98,7 @@ GETJOB HELD FROM q
 GETJOB TIED NOHANG TIED FROM q
     ERR syntax error: TIED is given twice
 GETJOB TIED 5 FROM q
-    ERR syntax error: '5' is no option of GETJOB
+    ERR syntax error: '5' is not an option of GETJOB
 NACK WORKER DELAY 1 DEAD
     ERR syntax error: DELAY and DEAD exclude each other
 NACK WORKER DEAD reason more
@@ -130,11 +130,11 @@ REDRIVE
 REDRIVE BURIED nobody
     BADID Invalid Job ID format. 'nobody' is
 REDRIVE q 5
-    ERR syntax error: '5' is no option of REDRIVE
+    ERR syntax error: '5' is not an option of REDRIVE
 PURGE
     ERR wrong number of arguments for 'purge' command
 PURGE q 5
-    ERR syntax error: '5' is no option of PURGE
+    ERR syntax error: '5' is not an option of PURGE
 PURGE q DEAD DEAD
     ERR syntax error: DEAD is given twice
 PURGE q BCAST DEAD bcast
@@ -144,7 +144,7 @@ WAITJOB
 WAITJOB nobody
     BADID Invalid Job ID format. 'nobody' is
 WAITJOB WORKER 5
-    ERR syntax error: '5' is no option of WAITJOB
+    ERR syntax error: '5' is not an option of WAITJOB
 SHOW
     ERR wrong number of arguments for 'show' command
 SHOW KEY q

@@ -88,7 +88,7 @@ def test_the_longest_reason_is_kept() -> None:
         (("q", "COUNT", -5), "ERR COUNT must be a number greater than zero: '-5' is less than 1"),
         (("q", "COUNT", "x"), "ERR COUNT must be a number greater than zero: 'x' is no whole"),
         (("q", "COUNT", 1, "COUNT", 1), "ERR syntax error: COUNT is given twice"),
-        (("q", "CUONT", 1), "ERR syntax error: 'CUONT' is no option of REDRIVE"),
+        (("q", "CUONT", 1), "ERR syntax error: 'CUONT' is not an option of REDRIVE"),
         (("q", JOB), "ERR syntax error:"),
         ((JOB, "q"), "BADID"),
         ((JOB, "COUNT", 1), "BADID"),
@@ -118,7 +118,7 @@ def test_ids_that_are_not_here_and_repeated_ones_are_not_counted() -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (("DAED",), "'DAED' is no option of PURGE (did you mean 'DEAD'?)"),
+        (("DAED",), "'DAED' is not an option of PURGE (did you mean 'DEAD'?)"),
         (("DEAD", "bcast", "dead"), "DEAD is given twice"),
     ],
 )

@@ -27,9 +27,9 @@ ADDJOB mail body -1
 ADDJOB mail body RETRY 60
     ERR syntax error: ms-timeout is missing before 'RETRY': ADDJOB queue body ms-timeout [options]
 ADDJOB mail body 0 RETYR 60
-    ERR syntax error: 'RETYR' is no option of ADDJOB (did you mean 'RETRY'?)
+    ERR syntax error: 'RETYR' is not an option of ADDJOB (did you mean 'RETRY'?)
 ADDJOB mail body 0 urgent
-    ERR syntax error: 'urgent' is no option of ADDJOB; there are REPLICATE, TTL, RETRY, MAXLEN,
+    ERR syntax error: 'urgent' is not an option of ADDJOB; there are REPLICATE, TTL, RETRY, MAXLEN,
     ... DELAY, PRIORITY, GROUP, LIMIT, SYNC, BACKOFF, MAXBACKOFF, UNIQUE, KEEP, IFEXISTS, ASYNC
 ADDJOB mail body 0 PRIORITY
     ERR syntax error: PRIORITY has no value behind it
@@ -84,7 +84,7 @@ GETJOB TIMEOUT 100 mail
 GETJOB NOHANG FROM
     ERR syntax error: FROM has no queue behind it
 GETJOB TIMEOT 100 FROM mail
-    ERR syntax error: 'TIMEOT' is no option of GETJOB (did you mean 'TIMEOUT'?)
+    ERR syntax error: 'TIMEOT' is not an option of GETJOB (did you mean 'TIMEOUT'?)
 GETJOB COUNT FROM mail
     ERR COUNT must be a number greater than zero: 'FROM' is no whole number
 GETJOB COUNT 0 FROM mail
@@ -151,7 +151,7 @@ CONFIG SET maxmemory 1gbit
 CLIENT KILL 10.0.0.1:1
     ERR No such client: none has the address '10.0.0.1:1'
 CLIENT KILL NAME worker
-    ERR syntax error: 'name' is no option of CLIENT KILL; there are ID, TYPE, ADDR, SKIPME
+    ERR syntax error: 'name' is not an option of CLIENT KILL; there are ID, TYPE, ADDR, SKIPME
 CLIENT KILL SKIPME maybe
     ERR syntax error: SKIPME is yes or no, not 'maybe'
 CLIENT REPLY of

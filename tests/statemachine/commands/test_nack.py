@@ -72,7 +72,7 @@ def test_who_has_lost_the_job_cannot_postpone_it() -> None:
         (["DELAY", 1, "DELAY", 1], b"ERR syntax error: DELAY is given twice"),
         (
             ["DELAY", 1, "RETRY", 1],
-            b"ERR syntax error: 'RETRY' is no option of NACK; there are DELAY, DEAD, ERROR",
+            b"ERR syntax error: 'RETRY' is not an option of NACK; there are DELAY, DEAD, ERROR",
         ),
         (["DELAY", 1, "DEAD"], b"ERR syntax error: DELAY and DEAD exclude each other"),
         *[
@@ -108,7 +108,7 @@ def test_ids_behind_the_delay_are_refused() -> None:
     reply = rig.ask("NACK", one.id, "DELAY", 5, other.id)
 
     assert isinstance(reply, Failure)
-    assert reply.text.endswith(b"is no option of NACK; there are DELAY, DEAD, ERROR")
+    assert reply.text.endswith(b"is not an option of NACK; there are DELAY, DEAD, ERROR")
     assert one.nacks == 0
 
 

@@ -80,7 +80,7 @@ def test_who_has_lost_the_job_cannot_postpone_it() -> None:
         (["DELAY", 1, "DELAY", 1], b"ERR syntax error: DELAY is given twice"),
         (
             ["DELAY", 1, "DEAD"],
-            b"ERR syntax error: 'DEAD' is no option of RELEASE (did you mean 'DELAY'?)",
+            b"ERR syntax error: 'DEAD' is not an option of RELEASE (did you mean 'DELAY'?)",
         ),
         *[
             (

@@ -103,8 +103,8 @@ async def test_names_of_spaces_can_be_seen_and_told_apart(tab: Tab, fake: Fake) 
 async def test_the_live_region_speaks_when_the_set_of_findings_changes(
     tab: Tab, fake: Fake
 ) -> None:
-    telling(fake, "n2: not heard for 3 s", 'queue "orders1": 3 jobs')
-    await opened(tab, fake, "", "not heard for 3 s")
+    telling(fake, "n2: no answer for 3 s", 'queue "orders1": 3 jobs')
+    await opened(tab, fake, "", "no answer for 3 s")
     spoken = "(globalThis.spoken ??= [])"
     await tab.run(
         f"new MutationObserver(() => {spoken}.push(said.innerText)).observe(said,"
@@ -112,15 +112,15 @@ async def test_the_live_region_speaks_when_the_set_of_findings_changes(
     )
 
     for texts in (
-        ("n2: not heard for 4 s", 'queue "orders1": 3 jobs'),
-        ('queue "orders1": 5 jobs', "n2: not heard for 5 s"),
-        ('queue "orders2": 5 jobs', "n2: not heard for 6 s"),
+        ("n2: no answer for 4 s", 'queue "orders1": 3 jobs'),
+        ('queue "orders1": 5 jobs', "n2: no answer for 5 s"),
+        ('queue "orders2": 5 jobs', "n2: no answer for 6 s"),
     ):
         telling(fake, *texts)
         await fake.push("overview")
         await tab.has(texts[0])
 
-    assert await tab.run(f"{spoken}") == ['queue "orders2": 5 jobs. n2: not heard for 6 s']
+    assert await tab.run(f"{spoken}") == ['queue "orders2": 5 jobs. n2: no answer for 6 s']
 
 
 async def test_the_live_region_speaks_names_as_they_are_shown(tab: Tab, fake: Fake) -> None:

@@ -335,12 +335,12 @@ async def test_clocks_are_compared_with_each_other_and_not_with_the_consoles(
 
 
 async def test_without_an_answer_each_node_is_named_once(tab: Tab, fake: Fake) -> None:
-    why = "not heard for 21 s: no answer within 1 s"
+    why = "no answer for 21 s: no answer within 1 s"
     silent = [each | {"state": "silent", "why": why} for each in scene.nodes()]
     overview = scene.overview({}) | {"nodes": silent}
     fake.topics = {**fake.topics, "overview": lambda _args: overview}
     topics = ("jobs", "workers", "tasks", "later")
-    fake.errors |= dict.fromkeys(topics, f"no node could do it: {why}; {why}; {why}")
+    fake.errors |= dict.fromkeys(topics, f"no node could run the command: {why}; {why}; {why}")
 
     for page in topics:
         await opened(tab, fake, f"#/{page}", f"No answer from n1: {why}")
@@ -350,7 +350,7 @@ async def test_without_an_answer_each_node_is_named_once(tab: Tab, fake: Fake) -
         assert [line.split("No answer ")[1] for line in lines] == [
             f"from {name}: {why}" for name in ("n1", "n2", "n3")
         ]
-        assert "no node could do it" not in await tab.text("main")
+        assert "no node could run the command" not in await tab.text("main")
 
 
 async def test_jobs_of_a_task_without_runs_are_counted_as_they_are(tab: Tab, fake: Fake) -> None:

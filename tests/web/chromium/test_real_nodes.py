@@ -73,7 +73,7 @@ async def test_the_console_shows_and_acts_on_three_nodes_of_which_one_is_killed(
     await tab.until("document.querySelectorAll('.matrix td.bad').length === 2")
     for hash_ in pages:
         await tab.run(f"location.hash = {hash_!r}")
-        await tab.has(f"127.0.0.1:{third.port}", "not heard for")
+        await tab.has(f"127.0.0.1:{third.port}", "no answer for")
     await tab.run("location.hash = '#/queue/mail'")
     await tab.has("Resume")
     await tab.press("S")

@@ -50,7 +50,7 @@ class Cluster:
 
     def _check(self) -> None:
         if self.is_down:
-            raise NoNodeError("no node could do it")
+            raise NoNodeError("no node could run the command")
 
 
 @pytest.fixture
