@@ -186,9 +186,9 @@ def unwritable(file: str) -> str:
     if os.path.isdir(file):
         return "it is a directory"
     if os.path.exists(file):
-        return "" if os.access(file, os.W_OK) else "it cannot be written by this user"
+        return "" if os.access(file, os.W_OK) else "this user may not write to it"
     if not os.path.isdir(directory):
-        return f"there is no directory {directory}"
+        return f"the directory {directory} does not exist"
     if not os.access(directory, os.W_OK | os.X_OK):
-        return f"{directory} cannot be written by this user"
+        return f"this user may not write to {directory}"
     return ""

@@ -99,7 +99,7 @@ class NodesWriter:
         with self._tasks.move_on_after(STALL_S) as scope:
             await done.wait()
         if scope.was_cut:
-            self._log.warning("the node table is not written: the disk does not answer")
+            self._log.warning("cannot write the node table: the disk does not answer")
 
     def _warn(self, error: OSError) -> None:
         reason = error.strerror or str(error)

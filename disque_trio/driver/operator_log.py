@@ -37,7 +37,7 @@ _LONGEST_WORD: Final = 32
 """How many characters of untrusted input are logged."""
 _EXPELLED: Final = {
     HTTP: "possible attack: HTTP at the client port, which a web page can cause; disconnected",
-    PROXY: "PROXY protocol at the client port: turn it off at the load balancer; disconnected",
+    PROXY: "PROXY protocol at the client port; disconnected: turn it off at the load balancer",
     OTHER: "possible attack: another protocol at the client port; disconnected",
 }
 _SECRETS: Final = {BY_NAME[name].field for name in SECRETS}
@@ -106,7 +106,7 @@ class OperatorLog:
                     self.repeat(f"bus frames refused: {reason}", now)
         wrong = self._state.stats.wrong_passwords
         if wrong > self._wrong_passwords:
-            self.repeat("clients gave wrong passwords", now, in_all=wrong)
+            self.repeat("clients sent wrong passwords", now, in_all=wrong)
         self._wrong_passwords = wrong
         if self._repeats:
             self._report_repeats(now)
@@ -170,7 +170,7 @@ class OperatorLog:
         elif went & LEAVING:
             self._say("notice", "node stays", peer)
         if came & NOADDR:
-            self._say("warning", "node has no address any more", peer, was=before.address)
+            self._say("warning", "address of a node is unknown", peer, was=before.address)
         if after.is_connected != before.is_connected:
             event = "link up" if after.is_connected else "link lost"
             self._say("verbose", event, peer)
@@ -183,14 +183,18 @@ class OperatorLog:
         myself = self._state.cluster.myself
         if myself.ip != self._address:
             self._address = myself.ip
-            self._log.notice("own address learned", ip=myself.ip)
+            self._log.notice("address of this node detected", ip=myself.ip)
         if myself.id != self._id:
             self._id = myself.id
             self._log.notice("new identity", node=myself.id.decode())
         self._look_at_duplicate()
         if bool(myself.flags & LEAVING) != self._is_leaving:
             self._is_leaving = not self._is_leaving
-            event = "leaving the cluster" if self._is_leaving else "staying in the cluster"
+            event = (
+                "this node is leaving the cluster"
+                if self._is_leaving
+                else "this node stays in the cluster"
+            )
             self._log.notice(event)
 
     def _look_at_meets(self) -> None:
@@ -198,13 +202,13 @@ class OperatorLog:
         for each in [each for each in silent if each not in self._unanswered]:
             if each.error:
                 self._log.warning(
-                    "the name of a node cannot be resolved; the node tries again",
+                    "cannot resolve the host name of a node, retrying",
                     address=each.address,
                     error=each.error,
                 )
             else:
                 self._log.warning(
-                    "no answer to CLUSTER MEET, retrying: is the bus port open?",
+                    "no answer to CLUSTER MEET, retrying: check that the bus port is open",
                     address=each.address,
                     bus_port=each.bus,
                 )
@@ -216,12 +220,12 @@ class OperatorLog:
         before, self._duplicate = self._duplicate, (other is not None, cluster.refusal is not None)
         if other is None:
             if before[0]:
-                self._log.notice("the other process with the node ID of this one is gone")
+                self._log.notice("the other process with the node ID of this one has stopped")
         elif self._duplicate != before:
             yields = "yields and refuses writes" if cluster.refusal else "continues"
             self._log.warning(
-                f"another process has the node ID of this one, and this one {yields}: give the "
-                "copied one a directory of its own without nodes.conf, and start it again",
+                f"another process has the node ID of this one, and this one {yields}: stop the "
+                "copy, give it its own directory without nodes.conf, and start it again",
                 node=cluster.myself.id.decode("latin-1"),
                 address=f"{cluster.myself.ip}:{cluster.myself.port}",
                 other=other.address.decode(),
@@ -243,7 +247,7 @@ class OperatorLog:
     def protocol_error(self, client: Client, text: bytes, now: Now) -> None:
         """Log a protocol error of a client."""
         self.repeat(
-            "protocol error of a client",
+            "client sent invalid data",
             now,
             client=client.address.decode("latin-1"),
             error=text.decode("latin-1"),
@@ -262,7 +266,7 @@ class OperatorLog:
         """Log the end of a client's connection, if the client has sent wrong passwords."""
         if client.wrong_passwords:
             self.repeat(
-                "a client that gave wrong passwords has gone",
+                "a client that sent wrong passwords has disconnected",
                 now,
                 client=client.address.decode("latin-1"),
                 wrong_passwords=client.wrong_passwords,
@@ -271,12 +275,12 @@ class OperatorLog:
     def damaged_link(self, link: LinkId, reason: str, now: Now) -> None:
         """Log that a bus link was closed because of invalid frames, or for lack of memory."""
         peer = self._peer_ip(link)
-        self.repeat("bus link closed: no frame of this protocol", now, peer=peer, error=reason)
+        self.repeat("bus link closed: invalid frame", now, peer=peer, error=reason)
 
     def link_full(self, link: LinkId, dropped: int, now: Now) -> None:
         """Log that frames to a peer were dropped because it does not read."""
         peer = self._peer_ip(link)
-        self.repeat("frames dropped: a peer does not keep up", now, peer=peer, frames=dropped)
+        self.repeat("frames dropped: a peer reads too slowly", now, peer=peer, frames=dropped)
 
     def _peer_ip(self, number: LinkId) -> str:
         link = self._state.cluster.links.get(number)
@@ -313,20 +317,20 @@ def warn_of_little_memory(state: NodeState, log: Log) -> None:
     if allowed and limit > allowed // 100 * pressure.SAFE_PERCENT:
         log.warning(
             f"maxmemory is more than {pressure.SAFE_PERCENT} % of what the "
-            f"{state.facts.memory_limit_of} allows: the node may be killed before it refuses jobs, "
-            "lower it",
+            f"{state.facts.memory_limit_of} allows: lower it, or the node may be killed before it "
+            "refuses jobs",
             maxmemory=limit,
             allowed=allowed,
         )
     if limit <= own:
         log.warning(
-            "maxmemory is less than the process alone takes: new jobs are refused, raise it",
+            "maxmemory is less than the process itself uses: raise it, or new jobs are refused",
             maxmemory=limit,
             process=own,
         )
     elif limit < own + LEAST_ROOM:
         log.warning(
-            "maxmemory leaves little beside what the process alone takes: few jobs fit, raise it",
+            "maxmemory is little more than the process itself uses: raise it, or few jobs fit",
             maxmemory=limit,
             process=own,
         )

@@ -97,7 +97,7 @@ class Output:
         try:
             frames = parser.feed(data)
         except MemoryError:
-            self._end_link(session, "there is no memory for its frames", now)
+            self._end_link(session, "out of memory for its frames", now)
             return 0
         for frame in frames:
             message(session.link, frame, now)
@@ -324,7 +324,9 @@ class Output:
             self.settled(reader)
             self._cut_off_reader(reader)
         self._operator_log.repeat(
-            "clients cut off: all together have left too much unread", now, clients=cut
+            "clients disconnected: all clients together have too many unread replies",
+            now,
+            clients=cut,
         )
 
     def forget(self, session: Session) -> None:
@@ -368,7 +370,7 @@ class Output:
             self.hold(session)
         if owes_too_much(session, unsent, self._state.config, now):
             self._log.warning(
-                "client cut off: output buffer limit", client=session.client.id, unsent=unsent
+                "client disconnected: output buffer limit", client=session.client.id, unsent=unsent
             )
             self._cut_off_reader(session)
 

@@ -44,7 +44,7 @@ class Senders:
         self._account(session, weight)
         session.input_at = now.mono
         if is_more and weight > UNAUTHENTICATED_LIMIT and has_sent_too_much(session, state.config):
-            event = "client cut off: query buffer limit"
+            event = "client disconnected: query buffer limit"
             self._operator_log.repeat(event, now, client=session.client.id)
             self._traffic.senders_cut_off += 1
             session.port.abort()
@@ -87,7 +87,7 @@ class Senders:
             self._traffic.senders_cut_off += 1
             sender.port.abort()
         self._operator_log.repeat(
-            "clients cut off: all together have sent too much that cannot be carried out yet",
+            "clients disconnected: all clients together have too many pending requests",
             now,
             clients=cut,
         )

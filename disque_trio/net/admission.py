@@ -15,14 +15,13 @@ from disque_trio.statemachine.config import Config
 
 DENIED: Final = (
     b"-DENIED This node is in protected mode: it has no password, so it serves clients of its own"
-    b" machine only. To let others in, do one of these there: (1) set a password with"
+    b" machine only. To serve other clients, do one of these there: (1) set a password with"
     b" 'requirepass-file' in its configuration, or with CONFIG SET requirepass; (2) ask clients for"
-    b" certificates with 'tls-port' and 'tls-auth-clients yes'; (3) if only people whom you trust"
-    b" can reach this port, say CONFIG SET protected-mode no, and the same in the"
-    b" configuration.\r\n"
+    b" certificates with 'tls-port' and 'tls-auth-clients yes'; (3) if only trusted machines can"
+    b" reach this port, send CONFIG SET protected-mode no, and write it in the configuration.\r\n"
 )
 TOO_MANY: Final = (
-    b"-ERR too many clients of your address have not sent their password yet; see"
+    b"-ERR too many clients of your address have not authenticated yet; see"
     b" 'unauthenticated-clients'\r\n"
 )
 
@@ -94,7 +93,7 @@ class UnauthenticatedClients:
             overdue = trio.current_time() - limit
             for channel in [each for each, came in group.items() if came < overdue]:
                 self._node.turned_away(
-                    "client cut off: no password or handshake in time",
+                    "client disconnected: no password or handshake in time",
                     "auth-timeout",
                     address=channel.group,
                 )

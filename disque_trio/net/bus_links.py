@@ -63,7 +63,7 @@ class Links:
         """Once a second: give up links that have exceeded their time."""
         now = trio.current_time()
         for channel in [each for each, until in self.opening.items() if until < now]:
-            channel.give_up("it takes too long to show that it is a node", "silence")
+            channel.give_up("it did not identify itself as a node in time", "silence")
 
 
 class LinkChannel(Stream):
@@ -194,7 +194,8 @@ class LinkChannel(Stream):
                 # A connection that ends without a byte is a port check, which is not reported.
                 if self._proof.has_received:
                     self.give_up(
-                        "it has hung up instead of proving the cluster secret", "cluster-secret"
+                        "it closed the connection instead of proving the cluster secret",
+                        "cluster-secret",
                     )
                 else:
                     self.readiness.end(self)
@@ -234,7 +235,7 @@ class LinkChannel(Stream):
         peer = "gone"
         with contextlib.suppress(OSError):
             peer = plain_ip(self.sock.getpeername()[0])
-        event = "bus link refused" if self.was_accepted else "bus link given up"
+        event = "bus link refused" if self.was_accepted else "bus link failed"
         self.bus.node.turned_away(f"{event}: {reason}", cause, is_link=True, peer=peer)
         self.readiness.end(self)
 

@@ -96,7 +96,7 @@ class Proof:
         if number in self._challenges:
             raise ProofError("it repeats this node's own challenge")
         if self._received:
-            raise ProofError("it continues before it has an answer")
+            raise ProofError("it sent data before it had the reply")
         self._dialled = number
         mac = _mac(self._keys[0], _FROM_DIALLER, number, self.number)
         return ANSWER + self.number + mac
@@ -108,19 +108,19 @@ class Proof:
             return b""
         number, mac = found[:_NUMBER], found[_NUMBER:]
         if self._received:
-            raise ProofError("it continues before it has an answer")
+            raise ProofError("it sent data before it had the reply")
         for key in self._keys:
             if hmac.compare_digest(mac, _mac(key, _FROM_DIALLER, self._dialled, number)):
                 self.rest = b""
                 return CONFIRMATION + _mac(key, _FROM_DIALLED, self._dialled, number)
-        raise ProofError("its cluster secret is another one")
+        raise ProofError("its cluster secret differs")
 
     def _check_confirmation(self) -> bytes:
         mac = self._take(CONFIRMATION, _MAC)
         if mac is not None:
             expected = _mac(self._keys[0], _FROM_DIALLED, self._dialled, self.number)
             if not hmac.compare_digest(mac, expected):
-                raise ProofError("its cluster secret is another one")
+                raise ProofError("its cluster secret differs")
             self.rest = self._received
         return b""
 

@@ -163,7 +163,7 @@ def _explained(address: str, port: int, what: str, error: OSError) -> str:
     text = f"cannot listen on {address} {what} {port}: {error.strerror}"
     if error.errno == errno.EADDRINUSE:
         option = what if what == "web-port" else "port"
-        text += f"; another process has it: stop that one, or choose another port with --{option}"
+        text += f"; another process uses it: stop that, or choose another port with --{option}"
         if what not in ("port", "web-port"):
             text += f" (the bus port is always {BUS_OFFSET} above it)"
     return text
@@ -194,4 +194,4 @@ def _clear_the_way(path: str) -> None:
         except ConnectionRefusedError:
             os.unlink(path)
         else:
-            raise ListenError(f"cannot listen on {path}: another process does; stop that one")
+            raise ListenError(f"cannot listen on {path}: another process listens on it; stop that")

@@ -58,7 +58,9 @@ def load(config: Config) -> Contexts:
     if config.tls_port:
         clients = _context(ssl.PROTOCOL_TLS_SERVER, config)
         if config.tls_auth_clients != "no":
-            _trust(clients, config, "tls-ca-cert-file", "tls-auth-clients asks for certificates")
+            _trust(
+                clients, config, "tls-ca-cert-file", "tls-auth-clients requires client certificates"
+            )
             is_must = config.tls_auth_clients == "yes"
             clients.verify_mode = ssl.CERT_REQUIRED if is_must else ssl.CERT_OPTIONAL
     if config.tls_cluster:
@@ -69,7 +71,7 @@ def load(config: Config) -> Contexts:
         own = "tls-cluster-ca-cert-file" if config.tls_cluster_ca_cert_file else "tls-ca-cert-file"
         for context in (accept, dial):
             context.verify_mode = ssl.CERT_REQUIRED
-            _trust(context, config, own, "tls-cluster asks for certificates")
+            _trust(context, config, own, "tls-cluster requires certificates")
         accept.num_tickets = 0
     web = _context(ssl.PROTOCOL_TLS_SERVER, config) if config.web_tls else None
     return Contexts(clients, accept, dial, web)
@@ -99,7 +101,7 @@ def _trust(context: ssl.SSLContext, config: Config, directive: str, reason: str)
     path = getattr(config, directive.replace("-", "_"))
     if not path:
         raise TlsError(
-            f"{reason}: set 'tls-ca-cert-file' to those of the authorities to be trusted"
+            f"{reason}: set 'tls-ca-cert-file' to the certificates of the trusted authorities"
         )
     _must_be_readable(directive, path)
     try:
@@ -128,16 +130,16 @@ def explained(error: OSError) -> str:
         return f"its certificate is not accepted ({_reason(error)})"
     if isinstance(error, ssl.SSLError):
         return _MEANINGS.get(_reason(error), f"TLS failed ({_reason(error)})")
-    return f"it has hung up in the TLS handshake ({error.strerror or 'reset'})"
+    return f"it closed the connection in the TLS handshake ({error.strerror or 'reset'})"
 
 
 _MEANINGS: Final = {
-    "http request": "it speaks HTTP, not TLS",
-    "wrong version number": "it does not speak TLS",
+    "http request": "it uses HTTP, not TLS",
+    "wrong version number": "it does not use TLS",
     "peer did not return a certificate": "it has no certificate",
     "tlsv1 alert unknown ca": "it does not trust the authority of this node's certificate",
-    "tlsv13 alert certificate required": "it wants this node to have a certificate",
-    "unexpected eof while reading": "it has hung up in the TLS handshake",
+    "tlsv13 alert certificate required": "it requires a certificate of this node",
+    "unexpected eof while reading": "it closed the connection in the TLS handshake",
 }
 
 

@@ -116,7 +116,7 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[str, list[list[str]]]:
         elif options:
             options[-1].append(word)
         else:
-            raise ConfigFileError(f"'{word}' belongs to no option: give '--directive {word}'")
+            raise ConfigFileError(f"'{word}' has no directive: write '--directive {word}'")
     return path, options
 
 

@@ -39,7 +39,7 @@ class Exhaustion:
         self._reserve = None
         try:
             self._log.warning(
-                "out of memory: this process ends; let it have more, or lower maxmemory"
+                "out of memory: this process exits; give it more memory, or lower maxmemory"
             )
         finally:
             self._leave(STATUS)

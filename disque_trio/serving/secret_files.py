@@ -51,9 +51,11 @@ def _read(directive: str, path: str, warn: Callable[[str], None]) -> str:
     if not text:
         raise SecretFileError(f"{directive} {path} is empty: write the secret into it")
     if len(raw) > most:
-        raise SecretFileError(f"{directive} {path} has more than {most} bytes: is it a secret?")
+        raise SecretFileError(
+            f"{directive} {path} has more than {most} bytes: check that it is the secret"
+        )
     if is_open(mode):
-        warn(f"{directive} {path} is open to other users of this machine: chmod 600 {path}")
+        warn(f"{directive} {path}: other users of this machine can read it: chmod 600 {path}")
     return decode(text)
 
 
@@ -67,7 +69,7 @@ def warn_of_open_configuration(path: str, config: Config, warn: Callable[[str], 
     has_secret = any(getattr(config, BY_NAME[name].field) for name in sorted(SECRETS))
     with contextlib.suppress(OSError):
         if path and has_secret and is_open(os.stat(path).st_mode):
-            warn(f"{path} has a secret in it and is open to other users: chmod 600 {path}")
+            warn(f"{path} contains a secret, and other users can read it: chmod 600 {path}")
 
 
 def _stripped(raw: bytes) -> bytes:

@@ -79,7 +79,7 @@ STARTING_ERRORS: Final = (
 )  # fmt: skip
 """Each says why the node cannot start, and what to do about it."""
 WHOLE_TRACE: Final = (
-    f"everything is traced: some {JOB_BYTES >> 10} kB of disk for each job at each of its nodes; "
+    f"every job is traced: it uses about {JOB_BYTES >> 10} kB of disk at each of its nodes; "
     "'trace-file-sample 100' keeps one job in 100, 'trace-file-max-bytes' and 'trace-file-keep' "
     "bound the files"
 )
@@ -329,15 +329,15 @@ def _reload(node: Node, host: SystemHost, log: ServerLog) -> None:
     try:
         config = with_secrets(node.state.config, log.warning)
     except SecretFileError as error:
-        log.warning("secrets stay as they were", error=str(error))
+        log.warning("secrets not reloaded: the current ones stay valid", error=str(error))
         config = node.state.config
     else:
         node.machine.adopt(config, node.now)
     error_text = host.reload_tls(config)
     if error_text is None:
-        log.notice("secrets and certificates read anew", asked_by="SIGHUP")
+        log.notice("secrets and certificates reloaded", asked_by="SIGHUP")
     else:
-        log.warning("certificates stay as they were", error=error_text)
+        log.warning("certificates not reloaded: the current ones stay valid", error=error_text)
 
 
 def _announce(node: Node, log: ServerLog) -> None:
@@ -366,16 +366,18 @@ def _warn_of_open_ports(config: Config, log: ServerLog) -> None:
     is_protected = config.protected_mode and not config.requirepass
     if not config.cluster_secret and not config.tls_cluster and not is_protected:
         log.warning(
-            "the bus is open to everybody who can reach it: set 'cluster-secret-file' or "
+            "any machine that reaches the bus port can join: set 'cluster-secret-file' or "
             "'tls-cluster', or restrict access with 'bind' or a firewall"
         )
     if config.web_port and (config.requirepass or config.web_users) and not config.web_tls:
         log.warning(
-            "the web port is plain HTTP: whoever can listen in on the network reads the password; "
+            "the web port uses plain HTTP: anyone who can read network traffic gets the password; "
             "set 'web-tls', put a proxy with TLS before it, or restrict access with 'bind'"
         )
     if not config.requirepass and not config.protected_mode:
-        log.warning("clients need no password, and protected-mode is off: everybody is served")
+        log.warning(
+            "clients need no password, and protected-mode is off: the node serves any client"
+        )
 
 
 def with_room_for_clients(config: Config, log: ServerLog) -> Config:

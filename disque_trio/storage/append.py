@@ -115,7 +115,7 @@ class Appender:
     def drop(self) -> None:
         """Stop using a file, and drop the batches that could not be written."""
         if self.trouble:
-            self._log.warning("the journal ends without what could not be written")
+            self._log.warning("the journal lacks records that could not be written")
         self.file = None
         self.trouble = ""
         self._pending, self._unsynced = [], []
@@ -239,7 +239,7 @@ class Appender:
 
     def _mended(self) -> None:
         self.trouble = ""
-        self._log.notice("the journal is written again")
+        self._log.notice("the journal can be written again")
         self.write_on()
         self.changed()
 

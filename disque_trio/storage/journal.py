@@ -126,7 +126,7 @@ class Journal:
             if now >= self._warn_at and isinstance(record, LoadJob):
                 self._warn_at = now + QUIET_S
                 self._log.warning(
-                    "a spilled body cannot be read: the journal keeps what it has of the job",
+                    "cannot read a spilled body: the journal keeps its earlier record of the job",
                     job=record.copy.id.decode(),
                     error=error.strerror or str(error),
                 )
@@ -152,7 +152,7 @@ class Journal:
         self.loading.begin(self._state.wall // 1000, 0)
         if not config.appendonly and not await self.tasks.on(store.thread, store.exists):
             raise JournalError(
-                f"aof-enqueue-jobs-once is yes, and there is no {store.name} to load: say 'no', "
+                f"aof-enqueue-jobs-once is yes, but there is no {store.name} to load: set 'no', "
                 "or put the file there"
             )
         file = await self.tasks.on(store.thread, store.open)
@@ -226,10 +226,10 @@ class Journal:
         if self.end.file is not None and self._writer.format is not self.rewriter.format():
             if has_no_place(self._state, self._state.config):
                 raise JournalError(
-                    f"{self._store.name} has jobs with extensions, such as PRIORITY, for which "
-                    "aof-format disque has no place: say 'aof-format framed'"
+                    f"{self._store.name} has jobs with extensions, such as PRIORITY, which "
+                    "aof-format disque cannot represent: set 'aof-format framed'"
                 )
-            self._log.notice("the journal is to have another format: rewriting")
+            self._log.notice("the format of the journal has changed: rewriting")
             await self.start_rewrite(stays=True)
 
     async def _begin(self, file: JournalFile) -> None:
@@ -379,7 +379,7 @@ class Journal:
                 # The first version of the file is not complete yet.
                 await self.rewriter.write_whole()
         if scope.was_cut:
-            self._log.warning("the disk does not answer: the journal is left as it is")
+            self._log.warning("the disk does not answer: exiting without closing the journal")
 
     # Rewriting.
 

@@ -144,7 +144,7 @@ class JournalDisk:
         assert isinstance(new, DiskFile)
         if not new.is_current():
             # An abandoned rewrite has continued, and its file has this name.
-            raise OSError(errno.ESTALE, "another file has taken the place of the new journal")
+            raise OSError(errno.ESTALE, "another file has replaced the new journal")
         os.rename(self._new_path, self.path)
         new.path = self.path
 

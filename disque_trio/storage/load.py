@@ -76,7 +76,7 @@ async def load(
         ) from None
     except DamagedFileError as error:
         raise JournalError(
-            f"{store.name} is damaged: {error}. Look at it with 'disque-trio aof check "
+            f"{store.name} is damaged: {error}. Show the damage with 'disque-trio aof check "
             f"{store.name}'; then {error.advice.replace('FILE', store.name)}"
         ) from None
     except OSError as error:
@@ -101,7 +101,7 @@ async def _cut(
             f"{store.name} ends within a record, {counted(torn, 'byte')} after byte {offset}, and "
             f"'aof-load-truncated' is no: 'disque-trio aof repair {store.name}' cuts it there"
         )
-    log.warning("the journal ends within a record: cut", at=offset, lost_bytes=torn)
+    log.warning("the journal ended within a record, which was cut off", at=offset, lost_bytes=torn)
     try:
         await tasks.on(store.thread, file.cut, offset, sync=file.sync)
     except OSError as error:

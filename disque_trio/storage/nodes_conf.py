@@ -53,7 +53,7 @@ class NodesConf:
             raise NodesConfError(f"cannot read {self.path}: {error.strerror}") from None
         except NodesFileError as error:
             raise NodesConfError(
-                f"{self.path}: {error}; mend the file, or move it away to start as a new node"
+                f"{self.path}: {error}; repair the file, or move it away to start as a new node"
             ) from None
 
     def save(self, text: bytes) -> None:
@@ -106,7 +106,7 @@ def _open_locked(path: str) -> int:
             raise NodesConfError(f"cannot open {path}: {error.strerror}") from None
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise NodesConfError(f"{path} is no regular file")
+            raise NodesConfError(f"{path} is not a regular file")
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             tighten(descriptor)

@@ -53,7 +53,7 @@ def _turn_off_once(machine: Machine, host: Host, log: Log) -> None:
     error = host.rewrite_config(machine.state.config)
     if error is not None:
         log.warning(
-            "cannot turn off aof-enqueue-jobs-once in the configuration file: say 'no' there "
+            "cannot turn off aof-enqueue-jobs-once in the configuration file: set 'no' there "
             "before the next start",
             error=error,
         )

@@ -75,7 +75,7 @@ class OnDisk(Spilled):
             raise OSError("the file is shorter than it was")
         body = data[_CHECKSUM.size :]
         if _check(body) != data[: _CHECKSUM.size]:
-            raise OSError("it is not what was written")
+            raise OSError("its content has changed since it was written")
         return body
 
 
@@ -95,7 +95,7 @@ class SpillFiles:
         except OSError as error:
             raise SpillError(
                 f"spill-directory '{directory}' cannot be used: {error.strerror or error};"
-                " name a directory in which the server may make files"
+                " set a directory in which the server may create files"
             ) from None
 
     def write(self, bodies: Sequence[bytes]) -> list[Spilled]:
@@ -146,6 +146,6 @@ class Spiller:
             if self._log is not None and now.mono - self._warned >= QUIET:
                 self._warned = now.mono
                 reason = error.strerror or str(error)
-                self._log.warning("cannot spill bodies, they stay in memory", error=reason)
+                self._log.warning("cannot write bodies to disk: they stay in memory", error=reason)
         else:
             self._machine.spilled(jobs, bodies)

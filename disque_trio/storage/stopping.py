@@ -32,7 +32,7 @@ async def keep_queues(machine: Machine, journal: Journal, hurry: Scope, log: Log
     cancelled. Returns whether the journal has them."""
     if not machine.state.config.appendonly:
         return False
-    error: str | None = "it took too long, or a second signal arrived"
+    error: str | None = "writing took too long, or a second signal arrived"
     with hurry, journal.tasks.move_on_after(QUEUES_S):
         error = await write_queues(machine, journal)
     if error is not None:

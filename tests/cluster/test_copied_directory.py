@@ -44,7 +44,7 @@ def test_the_copy_refuses_to_serve_jobs_that_the_original_has(fleet: Fleet) -> N
 
     assert refusal(copy).startswith("DUPLICATEID Another process with the node ID of this one runs")
     assert f"127.0.0.1:{first.port}" in refusal(copy)
-    assert "copied one a directory of its own without nodes.conf" in copy.log()
+    assert "give it its own directory without nodes.conf" in copy.log()
     assert f"127.0.0.1:{copy.port}" in first.log()
     assert first.client.info("cluster")["duplicate_node_id_address"] == f"127.0.0.1:{copy.port}"
     assert refusal(first) == ""

@@ -109,7 +109,7 @@ def test_a_name_that_nobody_knows_is_an_error_and_a_seed_is_tried_again(pods: li
     eventually(
         lambda: one.client.info("cluster").get("unanswered_meet_error"), SOON_S, "INFO says why"
     )
-    said = "the name of a node cannot be resolved; the node tries again"
+    said = "cannot resolve the host name of a node, retrying"
     eventually(lambda: said in one.log(), SOON_S, "the log says it")
 
     name_all(one.world, {"disque-2": 2})

@@ -58,7 +58,7 @@ def test_a_cluster_works_and_heals_behind_closed_doors(fleet: Fleet, tmp_path: P
 @pytest.mark.parametrize(
     ("kind", "outsiders", "said"),
     [
-        ("secret", "another secret", "its cluster secret is another one"),
+        ("secret", "another secret", "its cluster secret differs"),
         ("tls", "another authority", "its certificate is not accepted"),
     ],
 )

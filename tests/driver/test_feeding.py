@@ -184,7 +184,7 @@ async def test_a_client_that_reads_nothing_is_cut_off_by_the_limit_of_output() -
 
     assert slow.is_over
     assert not fast.is_over
-    assert "client cut off: output buffer limit" in table.world.log.events()
+    assert "client disconnected: output buffer limit" in table.world.log.events()
     info, asking = table.taker(is_slow=False)
     table.batch((asking, b"INFO stats\r\n"))
     assert b"client_output_buffer_limit_disconnections:1" in info.data

@@ -224,7 +224,10 @@ async def test_when_all_together_leave_too_much_unread_those_that_leave_most_are
 
     assert worst.is_over
     assert 0 < sum(reader.is_over for reader, _ in crowd) < 6
-    assert "clients cut off: all together have left too much unread" in table.world.log.events()
+    assert (
+        "clients disconnected: all clients together have too many unread replies"
+        in table.world.log.events()
+    )
 
 
 @pytest.mark.pure

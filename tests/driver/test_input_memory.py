@@ -14,7 +14,7 @@ from tests.driver.test_input import PING, Reader, Table
 CANONICAL_PING = b"*1\r\n$4\r\nPING\r\n"
 MB = 1 << 20
 LITTLE = 1_000_000
-CUT_OFF = "clients cut off: all together have sent too much that cannot be carried out yet"
+CUT_OFF = "clients disconnected: all clients together have too many pending requests"
 
 
 def unread(table: Table) -> int:

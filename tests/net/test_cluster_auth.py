@@ -43,7 +43,7 @@ def test_it_comes_in_single_bytes() -> None:
 def test_another_secret_is_refused_before_anything_is_given_in_return() -> None:
     us, them = dialler(OTHER), dialled()
 
-    with pytest.raises(ProofError, match="another one"):
+    with pytest.raises(ProofError, match="its cluster secret differs"):
         them.feed(us.feed(them.opening))
 
     assert them.rest is None
@@ -54,7 +54,7 @@ def test_the_dialled_node_must_know_it_too() -> None:
     answer = us.feed(them.opening)
     forged = hmac.digest(OTHER, answer, "sha256")
 
-    with pytest.raises(ProofError, match="another one"):
+    with pytest.raises(ProofError, match="its cluster secret differs"):
         us.feed(CONFIRMATION + forged)
 
     assert us.rest is None
@@ -65,7 +65,7 @@ def test_an_answer_is_worth_nothing_the_second_time() -> None:
     answer = dialler().feed(first.opening)
     first.feed(answer)
 
-    with pytest.raises(ProofError, match="another one"):
+    with pytest.raises(ProofError, match="its cluster secret differs"):
         second.feed(answer)
 
 
@@ -75,7 +75,7 @@ def test_a_confirmation_is_worth_nothing_the_second_time() -> None:
     again = dialler()
     again.feed(them.opening)
 
-    with pytest.raises(ProofError, match="another one"):
+    with pytest.raises(ProofError, match="its cluster secret differs"):
         again.feed(confirmation)
 
 
@@ -83,7 +83,7 @@ def test_a_proof_cannot_be_turned_around() -> None:
     us = dialler()
     answer = us.feed(dialled().opening)
 
-    with pytest.raises(ProofError, match="another one"):
+    with pytest.raises(ProofError, match="its cluster secret differs"):
         us.feed(CONFIRMATION + answer[-32:])
 
 
@@ -127,9 +127,9 @@ def test_noise_is_refused_at_once(side: type, noise: bytes) -> None:
 def test_neither_side_goes_on_before_the_other_is_sure() -> None:
     us, them = dialler(), dialled()
 
-    with pytest.raises(ProofError, match="before it has an answer"):
+    with pytest.raises(ProofError, match="before it had the reply"):
         us.feed(them.opening + b"x")
-    with pytest.raises(ProofError, match="before it has an answer"):
+    with pytest.raises(ProofError, match="before it had the reply"):
         them.feed(dialler().feed(them.opening) + b"x")
 
 

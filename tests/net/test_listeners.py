@@ -48,7 +48,7 @@ def test_a_socket_in_use_is_left_alone(tmp_path: Path) -> None:
         other.bind(path)
         other.listen()
 
-        with pytest.raises(ListenError, match="another process does"):
+        with pytest.raises(ListenError, match="another process listens on it"):
             listen(Config(port=free_port(), bind=("127.0.0.1",), unixsocket=path))
 
 

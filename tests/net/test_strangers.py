@@ -108,4 +108,4 @@ async def test_another_protocol_at_the_bus_port_ends_the_link_at_once(
     with trio.fail_after(5):
         assert await ended(stream)
     await until(lambda: not server.node.state.cluster.links)
-    assert "bus link closed: no frame of this protocol" in server.log.events()
+    assert "bus link closed: invalid frame" in server.log.events()

@@ -139,9 +139,9 @@ async def test_certificates_may_be_left_to_the_clients(
 @pytest.mark.parametrize(
     ("noise", "reason"),
     [
-        (b"*1\r\n$4\r\nPING\r\n" * 2, "it does not speak TLS"),
-        (b"PING\r\nPING\r\nPING\r\n", "it does not speak TLS"),
-        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "it speaks HTTP, not TLS"),
+        (b"*1\r\n$4\r\nPING\r\n" * 2, "it does not use TLS"),
+        (b"PING\r\nPING\r\nPING\r\n", "it does not use TLS"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "it uses HTTP, not TLS"),
         (b"\x16\x03\x01\xff\xff" + b"\x01" * 100_000, "TLS client refused"),
         (b"\x16\x03\x01\x40\x00" + b"\x01" * 100_000, "TLS client refused"),
         (b"\x17\x03\x03\x00\x20" + b"x" * 32, "TLS client refused"),
@@ -182,7 +182,11 @@ async def test_a_check_whether_a_port_is_open_is_no_refusal(
     await refused.send_eof()
     await until_end(refused)
 
-    told = [event for event in node.log.events() if "has hung up in the TLS handshake" in event]
+    told = [
+        event
+        for event in node.log.events()
+        if "closed the connection in the TLS handshake" in event
+    ]
     stats = node.node.state.stats
     assert len(told) == 1
     assert [stats.connections_rejected, stats.links_refused].count({"tls": 1}) == 1
@@ -209,7 +213,9 @@ async def test_half_a_handshake_has_ten_seconds(
     assert await ended(stream)
 
     assert 10 <= trio.current_time() < 13
-    await until(lambda: "client cut off: no password or handshake in time" in node.log.events())
+    await until(
+        lambda: "client disconnected: no password or handshake in time" in node.log.events()
+    )
 
 
 async def test_handshakes_of_one_address_are_limited(
@@ -288,7 +294,7 @@ async def test_nodes_of_one_authority_meet_and_pass_jobs(
     [
         ("foreign", "its certificate is not accepted (unable to get local issuer certificate)"),
         ("expired", "its certificate is not accepted (certificate has expired)"),
-        ("plain", "it does not speak TLS"),
+        ("plain", "it does not use TLS"),
     ],
 )
 async def test_a_node_of_no_such_authority_stays_outside(
@@ -318,7 +324,7 @@ async def test_a_node_that_one_is_told_to_meet_must_be_of_the_cluster(
     first, _ = await pair(nursery, bus_config(authority), theirs)
 
     await until(
-        lambda: any(event.startswith("bus link given up: its cert") for event in first.log.events())
+        lambda: any(event.startswith("bus link failed: its cert") for event in first.log.events())
     )
 
     assert not first.node.state.cluster.reachable

@@ -62,11 +62,14 @@ async def test_certificates_that_do_not_do_change_nothing(
         ({"tls_cert_file": ""}, "TLS needs a certificate: set 'tls-cert-file'"),
         ({"tls_cert_file": "nowhere"}, "tls-cert-file nowhere: No such file"),
         ({"tls_key_file": "nowhere"}, "tls-key-file nowhere: No such file"),
-        ({"tls_ca_cert_file": ""}, "tls-auth-clients asks for certificates: set 'tls-ca-cert"),
+        (
+            {"tls_ca_cert_file": ""},
+            "tls-auth-clients requires client certificates: set 'tls-ca-cert",
+        ),
         ({"tls_ca_cert_file": "nowhere"}, "tls-ca-cert-file nowhere: No such file"),
         ({"tls_ca_cert_file": __file__}, "has no certificates"),
         ({"tls_cert_file": __file__}, "both must be PEM, belong together"),
-        ({"tls_ca_cert_file": "", "tls_port": 0, "tls_cluster": True}, "tls-cluster asks for"),
+        ({"tls_ca_cert_file": "", "tls_port": 0, "tls_cluster": True}, "tls-cluster requires"),
     ],
 )
 def test_settings_that_do_not_do_are_explained(

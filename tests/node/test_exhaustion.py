@@ -152,7 +152,7 @@ def test_the_end_is_told_and_has_status_1() -> None:
 
     assert left == [1]
     assert log.events() == [
-        "out of memory: this process ends; let it have more, or lower maxmemory"
+        "out of memory: this process exits; give it more memory, or lower maxmemory"
     ]
 
 

@@ -81,7 +81,7 @@ async def test_a_damaged_link_is_closed_and_reported(
     await until(lambda: not world.node.state.cluster.links)
     assert world.node.state.cluster.messages_received == 1
     level, event, facts = world.log.lines[-1]
-    assert (level, event) == ("warning", "bus link closed: no frame of this protocol")
+    assert (level, event) == ("warning", "bus link closed: invalid frame")
     assert facts["peer"] == "127.0.0.9"
 
 
@@ -100,7 +100,7 @@ async def test_a_link_for_whose_frames_there_is_no_memory_ends_and_the_node_goes
         patch.setattr(FrameParser, "feed", feed)
         link.arrive(frame(N2))
         await until(lambda: not world.node.state.cluster.links)
-    assert world.log.lines[-1][2]["error"] == "there is no memory for its frames"
+    assert world.log.lines[-1][2]["error"] == "out of memory for its frames"
 
     (await accept(world)).arrive(frame(N2))
     await until(lambda: world.node.state.cluster.messages_received == 1)
@@ -250,7 +250,7 @@ async def test_frames_that_find_no_room_are_counted(
     assert await worlds[0].client().ask("ADDJOB", "q", "b", "100", "REPLICATE", "2")
 
     assert worlds[0].node.state.stats.frames_dropped > 0
-    assert "frames dropped: a peer does not keep up" in worlds[0].log.events()
+    assert "frames dropped: a peer reads too slowly" in worlds[0].log.events()
 
 
 async def test_a_node_that_fails_and_comes_back_is_reported(
@@ -288,7 +288,7 @@ async def test_a_node_that_leaves_or_is_forgotten_is_reported(
     await worlds[0].client().ask("CLUSTER", "FORGET", N2.decode())
 
     await until(lambda: "node removed" in worlds[0].log.events())
-    assert "leaving the cluster" in worlds[1].log.events()
+    assert "this node is leaving the cluster" in worlds[1].log.events()
 
 
 async def test_another_process_with_the_same_node_id_is_reported_once_and_when_it_goes(
@@ -307,7 +307,7 @@ async def test_another_process_with_the_same_node_id_is_reported_once_and_when_i
     assert "without nodes.conf" in event
 
     cluster.duplicate = None
-    gone = "the other process with the node ID of this one is gone"
+    gone = "the other process with the node ID of this one has stopped"
     await until(lambda: gone in worlds[0].log.events())
 
 

@@ -236,7 +236,7 @@ async def test_a_protocol_error_comes_after_the_requests_before_it(
 
     await client.expect(b"+PONG\r\n-ERR Protocol error: expected '$', got 'n'\r\n")
     await until(lambda: client.is_over)
-    assert "protocol error of a client" in world.log.events()
+    assert "client sent invalid data" in world.log.events()
 
 
 async def test_a_protocol_error_waits_for_a_blocked_client(

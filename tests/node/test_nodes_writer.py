@@ -54,7 +54,7 @@ async def test_the_operator_is_told_of_a_disk_that_does_not_answer(
     assert world.log.events().count(SLOW) == 1
 
 
-SLOW = "the node table is not written: the disk does not answer"
+SLOW = "cannot write the node table: the disk does not answer"
 
 
 async def test_what_changes_during_a_write_is_in_the_next_one(

@@ -99,7 +99,7 @@ def test_a_value_that_belongs_to_no_option_is_refused() -> None:
     error = refusal("", "7712", "--port")
 
     assert error.render() == (
-        "\n*** FATAL CONFIG FILE ERROR ***\n'7712' belongs to no option: give '--directive 7712'\n"
+        "\n*** FATAL CONFIG FILE ERROR ***\n'7712' has no directive: write '--directive 7712'\n"
     )
 
 

@@ -37,7 +37,7 @@ def test_a_limit_below_what_the_process_takes_is_told_of(tmp_path: Path) -> None
     with server(tmp_path, "--maxmemory", "1mb") as (process, port), connection(port) as client:
         own = memory(client, "used_memory_process")
         process.says(
-            "maxmemory is less than the process alone takes: new jobs are refused, raise it  "
+            "maxmemory is less than the process itself uses: raise it, or new jobs are refused  "
             f"maxmemory={1 << 20} process={own}"
         )
         with pytest.raises(RefusedError, match=r"^OOM "):
@@ -47,14 +47,14 @@ def test_a_limit_below_what_the_process_takes_is_told_of(tmp_path: Path) -> None
         client.add("q", "body")
         client.text("CONFIG", "SET", "maxmemory", 1)
         process.says(
-            "maxmemory is less than the process alone takes: new jobs are refused, raise it  "
+            "maxmemory is less than the process itself uses: raise it, or new jobs are refused  "
             f"maxmemory=1 process={own}"
         )
         with pytest.raises(RefusedError, match=r"^OOM "):
             client.add("q", "body")
         client.text("CONFIG", "SET", "maxmemory", own + 1_000_000)
         process.says(
-            "maxmemory leaves little beside what the process alone takes: few jobs fit, raise it  "
+            "maxmemory is little more than the process itself uses: raise it, or few jobs fit  "
             f"maxmemory={own + 1_000_000} process={own}"
         )
 

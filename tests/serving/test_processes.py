@@ -165,7 +165,7 @@ def test_a_sigterm_to_one_worker_is_no_end_and_debug_restart_is_at_once(tmp_path
             assert talk.ask("DEBUG RESTART") == b""
 
         process.says("how='by SIGTERM' starts_again_in_s=0.5")
-        process.says("how='to be started again' starts_again_in_s=0.0")
+        process.says("how='to restart' starts_again_in_s=0.0")
         eventually(lambda: pid_at(port + 1) != first, WITHIN_S, "the first one lives again")
         eventually(lambda: pid_at(port + 2) != second, WITHIN_S, "the second one lives again")
 

@@ -355,8 +355,8 @@ def test_a_pid_file_that_cannot_be_written_keeps_it_from_starting(
 
     assert status == 1
     assert output == (
-        "disque-trio: cannot write the pid file 'run/disque.pid': there is no directory run; make "
-        "the directory, let this user write there, or give another 'pidfile'\n"
+        "disque-trio: cannot write the pid file 'run/disque.pid': the directory run does not "
+        "exist; make the directory, let this user write there, or give another 'pidfile'\n"
     )
     assert not list(tmp_path.rglob("nodes*.conf"))
 

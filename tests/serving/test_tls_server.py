@@ -115,7 +115,7 @@ def test_the_client_says_what_to_do_where_a_certificate_is_asked_for(
         assert cli.main(["--tls", "--cacert", place.authority.file, *where, "PING"]) == 1
         assert "give --cert and --key" in capfd.readouterr().err
         assert cli.main([*where, "PING"]) == 1
-        assert "its tls-port needs --tls" in capfd.readouterr().err
+        assert "its tls-port with --tls" in capfd.readouterr().err
         assert cli.main([*place.client_options(), "PING"]) == 0
 
 
@@ -139,14 +139,14 @@ def test_a_hangup_has_certificates_and_secrets_read_anew(
     before = place.served_certificate()
     Path(place.own.key).write_text("no key")
     process.signal(signal.SIGHUP)
-    process.says("certificates stay as they were")
+    process.says("certificates not reloaded")
     assert place.served_certificate() == before
 
     renewed = place.authority.sign()
     Path(place.own.cert).write_text(Path(renewed.cert).read_text())
     Path(place.own.key).write_text(Path(renewed.key).read_text())
     process.signal(signal.SIGHUP)
-    process.says("secrets and certificates read anew")
+    process.says("secrets and certificates reloaded")
 
     assert place.served_certificate() == Path(renewed.cert).read_text()
 
@@ -160,7 +160,7 @@ def test_a_password_is_read_anew(tmp_path: Path) -> None:
         process.says("node started")
         path.write_text("")
         process.signal(signal.SIGHUP)
-        process.says("secrets stay as they were")
+        process.says("secrets not reloaded")
         path.write_text("new")
         process.signal(signal.SIGHUP)
         process.says("setting changed")

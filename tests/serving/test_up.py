@@ -62,7 +62,7 @@ def test_a_web_port_that_is_taken_is_done_without_unless_it_was_asked_for(tmp_pa
         status, output = run(tmp_path, "up", "-p", str(port), "--web-port", str(port + WEB_OFFSET))
 
     assert status == 1
-    assert output.endswith("stop that one, or choose another port with --web-port\n")
+    assert output.endswith("stop that, or choose another port with --web-port\n")
 
 
 def test_a_single_node_is_a_cluster_too(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_port_in_use_is_named_with_advice(tmp_path: Path) -> None:
     assert status == 1
     assert output == (
         f"disque-trio up: cannot listen on 127.0.0.1 port {port + 1}: Address already in use; "
-        "another process has it: stop that one, or choose another port with --port\n"
+        "another process uses it: stop that, or choose another port with --port\n"
     )
 
 

@@ -184,7 +184,7 @@ def test_a_rewrite_that_was_given_up_puts_no_other_file_in_the_journal_s_place(
     half = disk.begin()
     half.append(b"half")
 
-    with pytest.raises(OSError, match="another file has taken the place"):
+    with pytest.raises(OSError, match="another file has replaced the new journal"):
         disk.replace(given_up)
 
     assert content(disk) == b"old"

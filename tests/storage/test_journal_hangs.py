@@ -28,7 +28,7 @@ async def test_a_journal_may_be_turned_off_when_the_disk_never_answers(
     await trio.sleep(2 * STALL_S)
     assert await client.ask("PING") == b"+PONG\r\n"
     assert alive(world.disk.durable) == {job}
-    assert "the journal ends without what could not be written" in world.log.events()
+    assert "the journal lacks records that could not be written" in world.log.events()
 
 
 async def test_a_journal_may_be_turned_off_when_a_rewrite_never_ends(

@@ -122,7 +122,7 @@ async def test_a_torn_end_is_cut_and_told(nursery: trio.Nursery, autojump_clock:
     world = await started(nursery, EVERYSEC, MemoryDisk(content[:-5]))
 
     assert alive(world.disk.content) == set(ids(2))
-    assert "the journal ends within a record: cut" in world.log.events()
+    assert "the journal ended within a record, which was cut off" in world.log.events()
 
 
 async def run_to_failure(config: Config, disk: MemoryDisk) -> str:
@@ -194,7 +194,7 @@ async def test_the_file_says_which_version_has_written_it(
 async def test_a_missing_file_is_an_error_only_for_once(autojump_clock: MockClock) -> None:
     failure = await run_to_failure(Config(aof_enqueue_jobs_once=True), MemoryDisk())
 
-    assert failure.startswith("aof-enqueue-jobs-once is yes, and there is no disque.aof to load")
+    assert failure.startswith("aof-enqueue-jobs-once is yes, but there is no disque.aof to load")
 
 
 @pytest.mark.parametrize("appendonly", [False, True])

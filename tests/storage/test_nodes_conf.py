@@ -128,7 +128,7 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_what_is_no_regular_file_is_refused(path: Path) -> None:
     os.mkfifo(path)
 
-    with pytest.raises(NodesConfError, match=r"nodes\.conf is no regular file"):
+    with pytest.raises(NodesConfError, match=r"nodes\.conf is not a regular file"):
         opened(path)
 
 

@@ -96,7 +96,7 @@ def judge_disk(where: str, directory: str) -> Iterator[Finding]:
     if not os.access(directory, os.W_OK):
         yield problem(
             where,
-            f"{directory} cannot be written by this user",
+            f"this user may not write to {directory}",
             "make the node's user its owner, or run the doctor as that user",
         )
 

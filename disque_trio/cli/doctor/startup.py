@@ -1,5 +1,5 @@
-"""Checks what would keep a server with this configuration from starting or serving, without
-changing anything. Relative paths are relative to its `dir`, as in the server."""
+"""Checks whether a server with this configuration would start and serve. Changes nothing. Relative
+paths are relative to its `dir`, as in the server."""
 
 import contextlib
 import errno
@@ -30,8 +30,8 @@ _TLS_ADVICE: Final = "correct the file or the directive; the server would not st
 
 
 def judge(path: str, config: Config, *, is_running: bool) -> Iterator[Finding]:
-    """All findings about a configuration whose lines are valid. Ports and sockets are not tried if
-    a server runs already."""
+    """Return all findings about a configuration whose lines are valid. Do not try ports and
+    sockets if a server is already running."""
     try:
         with contextlib.chdir(config.dir or "."):
             yield from _judge_tls(path, config)
@@ -60,7 +60,7 @@ def _judge_tls(path: str, config: Config) -> Iterator[Finding]:
 
 
 def _judge_files(path: str, config: Config) -> Iterator[Finding]:
-    """The files that the server writes, and the directories that it makes files in."""
+    """Check the files that the server writes, and the directories in which it creates files."""
     files = {
         "logfile": config.logfile,
         "cluster-config-file": config.cluster_config_file,
@@ -74,7 +74,7 @@ def _judge_files(path: str, config: Config) -> Iterator[Finding]:
             yield problem(
                 path,
                 f"{directive} {file}: {reason}",
-                f"correct '{directive}', or permit the node's user to write there; the server "
+                f"correct '{directive}', or allow the node's user to write there; the server "
                 "would not start",
             )
     directory = config.spill_directory
@@ -86,7 +86,7 @@ def _judge_files(path: str, config: Config) -> Iterator[Finding]:
     elif directory and not os.access(directory, os.W_OK | os.X_OK):
         yield problem(
             path,
-            f"spill-directory {directory}: it cannot be written by this user",
+            f"spill-directory {directory}: this user may not write to it",
             "make the node's user its owner, or run the doctor as that user",
         )
 
@@ -98,7 +98,7 @@ def _judge_trace(path: str, config: Config) -> Iterator[Finding]:
     if config.trace_file_sample == 1:
         yield warning(
             path,
-            f"trace-file {file}: every job is traced, which takes about {JOB_BYTES >> 10} kB of "
+            f"trace-file {file}: every job is traced, which uses about {JOB_BYTES >> 10} kB of "
             "disk per job",
             "set 'trace-file-sample 100' to trace one job in 100, or remove 'trace-file'",
         )
@@ -112,8 +112,8 @@ def _judge_trace(path: str, config: Config) -> Iterator[Finding]:
     elif not os.access(os.path.dirname(file) or ".", os.W_OK | os.X_OK):
         yield warning(
             path,
-            f"trace-file {file}: it cannot be rotated and would grow without limit, because this "
-            "user may not write to its directory",
+            f"trace-file {file}: this user may not write to its directory, so the file cannot be "
+            "rotated, and would grow without limit",
             "make the node's user the owner of the directory, or run the doctor as that user",
         )
 
@@ -151,16 +151,16 @@ def _judge_memory(path: str, config: Config) -> Iterator[Finding]:
     if config.maxmemory <= own:
         yield problem(
             path,
-            f"maxmemory {config.maxmemory} ({_mib(config.maxmemory)}): the process alone takes "
+            f"maxmemory {config.maxmemory} ({_mib(config.maxmemory)}): the process itself uses "
             f"about {_mib(own)}, so every job would be refused",
-            f"raise maxmemory: with {least}mb, jobs have as much as the process takes",
+            f"raise maxmemory: with {least}mb, jobs have as much as the process uses",
         )
     elif config.maxmemory < 2 * own:
         yield warning(
             path,
-            f"maxmemory {config.maxmemory} ({_mib(config.maxmemory)}): the process alone takes "
+            f"maxmemory {config.maxmemory} ({_mib(config.maxmemory)}): the process itself uses "
             f"about {_mib(own)}, which leaves {_mib(config.maxmemory - own)} for jobs",
-            f"raise maxmemory: with {least}mb, jobs have as much as the process takes",
+            f"raise maxmemory: with {least}mb, jobs have as much as the process uses",
         )
 
 
@@ -173,7 +173,7 @@ def _judge_ports(path: str, config: Config) -> Iterator[Finding]:
         workers = [order.config for order in orders(config)] if config.workers > 1 else []
         refuse_strays(config)
     except WorkersError as error:
-        yield problem(path, str(error), "the server would not start")
+        yield problem(path, str(error), "correct the configuration; the server would not start")
         return
     for each in (config, *workers):
         if not each.known_port and each.unixsocket:
@@ -181,7 +181,10 @@ def _judge_ports(path: str, config: Config) -> Iterator[Finding]:
         try:
             listen(attrs.evolve(each, unixsocket="")).close()
         except ListenError as error:
-            advice = f"free it; the bus needs the client port + {BUS_OFFSET}"
+            advice = (
+                "stop the process that uses the port, or choose another; the bus uses the client "
+                f"port + {BUS_OFFSET}"
+            )
             yield problem(path, str(error), advice)
 
 
@@ -196,20 +199,20 @@ def _judge_socket(path: str, file: str, *, is_running: bool) -> Iterator[Finding
 
 
 def _no_socket(file: str, *, is_running: bool) -> str:
-    """Why no Unix socket can be created there; empty if one can."""
+    """Return why no Unix socket can be created there; empty if one can."""
     if len(os.fsencode(file)) > _MAX_SOCKET_PATH:
         return f"the path is longer than {_MAX_SOCKET_PATH} bytes"
     directory = os.path.dirname(file) or "."
     if not os.path.isdir(directory):
-        return f"there is no directory {directory}"
+        return f"the directory {directory} does not exist"
     if not os.access(directory, os.W_OK | os.X_OK):
-        return f"{directory} cannot be written by this user"
+        return f"this user may not write to {directory}"
     try:
         is_socket = stat.S_ISSOCK(os.stat(file).st_mode)
     except FileNotFoundError:
         return ""
     if not is_socket:
-        return "a file of this name exists, which is not a socket"
+        return "a file of this name exists, and is not a socket"
     return "" if is_running else _is_taken(file)
 
 

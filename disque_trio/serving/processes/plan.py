@@ -123,8 +123,8 @@ def _check_ports(config: Config) -> None:
     count = config.workers
     if not config.known_port:
         raise WorkersError(
-            f"{count} workers need a port, for they talk to each other on the ports above it: "
-            "give 'port' or 'tls-port', or say 'workers 1'"
+            f"{count} workers need a port, because they connect to each other on the ports above "
+            "it: set 'port' or 'tls-port', or 'workers 1'"
         )
     for name, port in (("port", config.port), ("tls-port", config.tls_port)):
         if port + count > MAX_PORT:

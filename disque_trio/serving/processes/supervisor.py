@@ -152,7 +152,7 @@ class Crew:
             if self._stopping.is_set():
                 return
             if status == 0 and not worker.was_signalled:
-                self._stop(f"worker {worker.number} was told to SHUTDOWN")
+                self._stop(f"worker {worker.number} has received SHUTDOWN")
                 return
             if status == 1 and not self._has_started:
                 self.status = 1
@@ -270,4 +270,4 @@ async def _received(line: trio.socket.SocketType) -> str:
 def _how(status: int) -> str:
     if status < 0:
         return f"killed by {signal.Signals(-status).name}"
-    return {0: "by SIGTERM", AGAIN: "to be started again"}.get(status, f"with status {status}")
+    return {0: "by SIGTERM", AGAIN: "to restart"}.get(status, f"with status {status}")

@@ -113,7 +113,7 @@ def _host(order: Order, tls: Keeper) -> SystemHost:
     return SystemHost(
         order.config_file,
         rewrite_refusal=f"{identity}, which share the file: change it by hand",
-        journal_refusal=f"{identity}, and the others would end without a journal: set appendonly",
+        journal_refusal=f"{identity}, and the others would exit without a journal: set appendonly",
         tls=tls,
     )
 
