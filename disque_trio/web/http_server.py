@@ -210,9 +210,9 @@ _CROWDED: Final = ProblemError(
     "send several requests over one connection, and close it", retry_after(1),
 ).response()  # fmt: skip
 _STOPPING: Final = ProblemError(
-    503, "STOPPING", "the node stops", "ask another node", retry_after(1)
+    503, "STOPPING", "the node is stopping", "ask another node", retry_after(1)
 ).response()
-"""The answer to a waiting request when the node stops."""
+"""The answer to a waiting request when the node is stopping."""
 _ADVICE: Final = {
     431: f"the head of a request has at most {counted(MOST_BYTES, 'byte')}",
     501: "send Content-Length, or Transfer-Encoding: chunked",
@@ -223,15 +223,15 @@ def _check_line(head: h11.Request) -> None:
     """Raise `ProblemError` for another version of HTTP, or an invalid target."""
     if not head.http_version.startswith(b"1."):
         raise ProblemError(
-            505, "HTTP", f"HTTP {head.http_version.decode()} is not spoken here", "send HTTP/1.1"
+            505, "HTTP", f"HTTP {head.http_version.decode()} is not supported", "send HTTP/1.1"
         )
     if head.method == b"CONNECT":
-        raise ProblemError(501, "HTTP", "CONNECT is for proxies", "this is none")
+        raise ProblemError(501, "HTTP", "CONNECT is for proxies", "this server is not a proxy")
     target = head.target.decode("ascii")
     is_of_server = head.method == b"OPTIONS" and target == WHOLE
     if not (is_of_server or target.startswith("/") or _ABSOLUTE.fullmatch(target)):
         raise ProblemError(
-            400, "HTTP", "the target of the request is no path", "send a path that begins with /"
+            400, "HTTP", "the target of the request is not a path", "send a path that begins with /"
         )
     if "#" in target:
         raise ProblemError(

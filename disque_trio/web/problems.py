@@ -96,15 +96,15 @@ _CODES: Final[Mapping[str, _Meaning]] = {
     "MISCONF": _Meaning(503, "the node cannot write its append-only file: try another one", 5),
     "LOADING": _Meaning(503, "the node is loading its append-only file: try again later", 5),
     "LEAVING": _Meaning(503, "the node leaves the cluster: try another one", 1),
-    "DUPLICATEID": _Meaning(503, "the node does not serve now: try another one", 5),
+    "DUPLICATEID": _Meaning(503, "the node refuses requests now: try another one", 5),
     "NOAUTH": _Meaning(502, "the console needs the password of the nodes"),
     "WRONGPASS": _Meaning(502, "the console needs the password of the nodes"),
     "DENIED": _Meaning(502, "the node serves its own machine only"),
 }
-_LOOK: Final = "see what there is: docs/http.md lists the paths that show it"
-_UNREACHED: Final = "no node that was asked answers: try again, and see what their logs say"
+_LOOK: Final = "docs/http.md lists the paths that show what exists"
+_UNREACHED: Final = "none of the queried nodes answers: try again, and see their logs"
 _UNKNOWN: Final = (
-    "whether it was done is not known: look, or repeat it if a second time does no harm"
+    "it is unknown whether the request was carried out: check, or repeat it if that is harmless"
 )
 
 
@@ -122,7 +122,7 @@ def problem_of(error: DisqueError | MistakeError) -> ProblemError:
         return ProblemError(504, "UNKNOWN", error.reason, _UNKNOWN)
     if isinstance(error, ConnectionFailedError | NoNodeError):
         return ProblemError(503, "UNREACHED", str(error), _UNREACHED, retry_after(1))
-    return ProblemError(502, "REPLY", str(error), "the node answers something else: see its log")
+    return ProblemError(502, "REPLY", str(error), "the reply of the node is invalid: see its log")
 
 
 def _refused(error: RefusedError) -> ProblemError:

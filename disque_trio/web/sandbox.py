@@ -211,7 +211,7 @@ class SandboxRoom:
         self._check_free()
         self.pace, self._owed = pace, 0.0
         self._course = None
-        return f"time goes on ×{pace}" if pace else "time stands still"
+        return f"time runs ×{pace}" if pace else "time is stopped"
 
     def _check_time(self) -> None:
         if self.box.ended:
@@ -225,7 +225,7 @@ class SandboxRoom:
         return f"at {duration(self.box.now)}"
 
     def _quiet(self, _args: Args) -> str:
-        return self._go(Course("until nothing happens to any job", self.box.quieting()))
+        return self._go(Course("until no job has events", self.box.quieting()))
 
     def _finish(self, _args: Args) -> str:
         words = "everything heals, and all jobs are ended"
@@ -264,7 +264,7 @@ class SandboxRoom:
         there on."""
         if self.plan is None and args.has("at"):
             raise OperationError(
-                "there is no scenario to go on from: give --scenario to the console"
+                "there is no scenario to take over: give --scenario to the console"
             )
         if self.plan is None or args.has("nodes"):
             nodes = args.number("nodes", 1, NODES, self.nodes)
@@ -273,7 +273,7 @@ class SandboxRoom:
             return f"{nodes} nodes, seed {seed}"
         at = args.number("at", 0, self.plan.chaos, 0)
         self._begin(self.plan, 0, 0)
-        words = f"the scenario goes on to {duration(at)}"
+        words = f"the scenario continues to {duration(at)}"
         self._course = Course(words, iter([at]), is_closed=True)
         return words
 
@@ -283,7 +283,7 @@ class SandboxRoom:
         """Log the error, and return the text for the page."""
         trace = "".join(traceback.format_exception(error))
         self._log("the sandbox has failed: this is a bug", {"traceback": trace})
-        text = f"{what} has failed, the log says where: {type(error).__name__}: {error}"
+        text = f"{what} has failed, see the log: {type(error).__name__}: {error}"
         return text[:FAULT_MOST]
 
     def _end_by(self, error: Exception) -> None:

@@ -37,10 +37,10 @@ _METHODS: Final = Response(204, headers=((b"Allow", b"GET, HEAD, POST, OPTIONS")
 """The answer to OPTIONS for the server as a whole (RFC 9110, 9.3.7)."""
 _BARRED: Final = (
     "This node is in protected mode: it has no password, so it serves its own machine only. Set"
-    " 'requirepass-file', or say 'protected-mode no' if only people whom you trust reach this port."
+    " 'requirepass-file', or set 'protected-mode no' if only trusted machines reach this port."
 )
 _NO_HOST: Final = (
-    "The node is not known by the name in the Host header: ask it by its address, or add the name"
+    "The name in the Host header is not a name of the node: use its address, or add the name"
     " to 'web-names'."
 )
 _NOT_FOUND: Final = refusal(404, "there is no such page")

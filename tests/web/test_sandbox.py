@@ -26,7 +26,7 @@ async def test_time_stands_still_until_somebody_lets_it_go_on(
     await trio.sleep(60)
     assert there.state()["now"] == 0
 
-    assert there.do({"operation": "pace", "pace": 2}) == ["time goes on ×2"]
+    assert there.do({"operation": "pace", "pace": 2}) == ["time runs ×2"]
     await trio.sleep(10)
     assert 19 * SECOND < there.state()["now"] <= 20 * SECOND
     there.do({"operation": "pace", "pace": 0.1})
@@ -163,7 +163,7 @@ async def test_without_a_scenario_nothing_is_dropped_to_go_on_from_one(
 ) -> None:
     there = await opened(nursery)
 
-    with pytest.raises(MistakeError, match="there is no scenario to go on from"):
+    with pytest.raises(MistakeError, match="there is no scenario to take over"):
         there.do({"operation": "anew", "at": 0})
 
     assert there.epoch == 1

@@ -34,7 +34,7 @@ async def test_a_judge_that_fails_says_so_and_the_run_goes_on(
     await until(there, lambda: not there.state()["doing"])
 
     seen = there.state()
-    assert seen["failed"] == "the judge has failed, the log says where: KeyError: 'of a test'"
+    assert seen["failed"] == "the judge has failed, see the log: KeyError: 'of a test'"
     assert (seen["verdict"], seen["ended"]) == (None, "")
     [(event, facts)] = logged
     assert event == "the sandbox has failed: this is a bug"
@@ -63,7 +63,7 @@ async def test_rows_that_cannot_be_drawn_are_told_once_and_the_run_goes_on(
 
     assert rows(there, 1, 1) == {"is_gone": True}
     assert rows(there, 1, 0) == {"slices": [first], "next": 1, "is_more": False}
-    said = "the timeline has failed, the log says where: KeyError: 'of a test'"
+    said = "the timeline has failed, see the log: KeyError: 'of a test'"
     assert (there.state()["failed"], len(logged)) == (said, 1)
     there.do({"operation": "judge"})
     await until(there, lambda: there.state()["verdict"] is not None)
@@ -92,7 +92,7 @@ async def test_a_simulator_that_fails_ends_the_run_and_not_the_console(
     await until(there, lambda: there.state()["verdict"] is not None)
 
     seen = there.state()
-    said = "the simulator has failed, the log says where: KeyError: 'of a test'"
+    said = "the simulator has failed, see the log: KeyError: 'of a test'"
     assert (seen["ended"], seen["pace"], seen["now"]) == (said, 0, 0)
     assert len(logged) == 1
     with pytest.raises(MistakeError, match="begin anew"):
@@ -129,7 +129,7 @@ async def test_an_operation_that_fails_ends_the_run_and_not_the_socket(
     there = await opened(nursery, logged)
     there.box.do = broken  # type: ignore[method-assign]
 
-    with pytest.raises(MistakeError, match="the simulator has failed, the log says where"):
+    with pytest.raises(MistakeError, match="the simulator has failed, see the log"):
         there.do({"operation": "kill", "node": "n1"})
 
     assert "the simulator has failed" in there.state()["ended"]

@@ -49,7 +49,7 @@ def _heal(context: Context, args: Args) -> str:
     ending = [each for each in going_on if number in {None, each.number}]
     if not ending:
         raise OperationError(
-            "nothing is to be healed" if number is None else "it has ended already"
+            "there is nothing to heal" if number is None else "it has already ended"
         )
     if number is not None and ending[0].fault.kind == "leave":
         [of] = ending[0].fault.nodes
@@ -84,7 +84,7 @@ def _killed(node: str, kind: str) -> Fault:
 def _pause(context: Context, args: Args) -> str:
     node = _running(context, args)
     if context.is_paused(node):
-        raise OperationError(f"{node} is paused already")
+        raise OperationError(f"{node} is already paused")
     return context.begin(f"{node} is paused", fault_at(node, "pause"))
 
 
@@ -92,7 +92,7 @@ def _resume(context: Context, args: Args) -> str:
     node = args.node()
     if not _end_all(context, "pause", node):
         raise OperationError(f"{node} is not paused")
-    return f"{node} goes on"
+    return f"{node} resumes"
 
 
 def _slow(context: Context, args: Args) -> str:
@@ -102,7 +102,7 @@ def _slow(context: Context, args: Args) -> str:
     if not ms:
         if not was_slow:
             raise OperationError(f"{node} is not slow")
-        return f"{node} is fast again"
+        return f"{node} has its normal speed again"
     return context.begin(f"{node} takes {ms} ms for each batch", fault_at(node, "slow", ms))
 
 
@@ -118,7 +118,7 @@ def _clock(context: Context, args: Args) -> str:
 def _leave(context: Context, args: Args) -> str:
     node = _running(context, args)
     if context.of("leave", node):
-        raise OperationError(f"{node} leaves already")
+        raise OperationError(f"{node} is already leaving")
     return context.begin(f"{node} announces that it leaves", fault_at(node, "leave"))
 
 
@@ -227,7 +227,7 @@ def _remove_worker(context: Context, args: Args) -> str:
     if not found:
         raise OperationError(f"there is no worker {worker!r}")
     context.client.remove_worker(found[0])
-    return f"{worker} goes, and forgets the job that it works on"
+    return f"{worker} exits, and drops the job that it runs"
 
 
 def _is(workers: AddedWorker, name: str) -> bool:

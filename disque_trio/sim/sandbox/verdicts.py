@@ -65,7 +65,7 @@ def _in_words(box: Sandbox, found: Verdict) -> Json:
     }
 
 
-_UNTESTED = "nothing put it to the test"
+_UNTESTED = "it was not tested"
 
 
 def _summarize(box: Sandbox, found: Verdict) -> list[str]:
@@ -84,6 +84,6 @@ def _summarize(box: Sandbox, found: Verdict) -> list[str]:
         lines.append(f"{found.excused} were lost with all their copies, which faults destroyed.")
     if not box.is_finished:
         lines.append(
-            "The run goes on: whether each job comes in time is judged at its end (Finish)."
+            "The run continues: only Finish judges whether each job was delivered in time."
         )
     return lines

@@ -65,7 +65,7 @@ class Api:
     async def _begun(self, request: Request) -> Response | Expected:
         if not self.auth.knows_host(request):
             raise ProblemError(
-                421, "HOST", "the node is not known by the name in the Host header",
+                421, "HOST", "the name in the Host header is not a name of the node",
                 "use its address, or add the name to 'web-names'",
             )  # fmt: skip
         user = await self._user(request)
@@ -205,7 +205,7 @@ class Api:
         """Count a request that waits for jobs. Raise `ProblemError` if there are too many."""
         if self._waiting >= WAITING:
             raise ProblemError(
-                503, "BUSY", f"{WAITING} requests wait for jobs already", "ask another node",
+                503, "BUSY", f"{WAITING} requests already wait for jobs", "ask another node",
                 retry_after(1),
             )  # fmt: skip
         self._waiting += 1

@@ -223,7 +223,7 @@ _RELEASE: Final = tuple(map(_field, commandoptions.RELEASE.values()))
 _RESULT: Final = (
     Field(
         name="result", schema=TEXT,
-        about="what has come of the job, as text, which nodes keep: GET /jobs/{id} shows it",
+        about="the result of the job, as text, which nodes keep: GET /jobs/{id} shows it",
     ),
     Field(
         name="keep", schema=seconds(0.001, commandoptions.ACKJOB[b"KEEP"].most),
@@ -233,10 +233,10 @@ _RESULT: Final = (
 """The fields of the acknowledgement of one job."""
 _VERBS: Final[Mapping[str, tuple[Verb, str, tuple[Field, ...]]]] = {
     "ack": (commands.ackjob, "Acknowledge: the job has been done, and ends at all nodes.", ()),
-    "nack": (commands.nack, "Reject: the job has failed, and is queued again.", _NACK),
+    "nack": (commands.nack, "Reject: the job has failed, and is requeued.", _NACK),
     "release": (
         commands.release,
-        "Give back a job that was not begun, which is no failure.",
+        "Give back a job that was not begun, which does not count as a failure.",
         _RELEASE,
     ),
 }
@@ -290,7 +290,7 @@ ROUTES: Final[Sequence[Route]] = (
     ),
     Route(
         method="POST", path="/jobs/lease", name="lease", right=JOBS,
-        about="GETJOB: take jobs. Acknowledge each before its lease ends, or it is queued again.",
+        about="GETJOB: take jobs. Acknowledge each before its lease ends, or it is requeued.",
         answer=_lease,
         body=(
             Field(
@@ -298,7 +298,7 @@ ROUTES: Final[Sequence[Route]] = (
                 schema=many(QUEUE_NAME, QUEUES, 1), coded=many(CODED_NAME, QUEUES, 1),
                 is_required=True,
             ),
-            Field(name="count", about="jobs at most", schema=whole(1, LEASED), default=1),
+            Field(name="count", about="maximum number of jobs", schema=whole(1, LEASED), default=1),
             Field(
                 name="timeout", about="seconds to wait for the first one; 0 does not wait",
                 schema=seconds(0, WAIT_S), default=0,
@@ -309,7 +309,7 @@ ROUTES: Final[Sequence[Route]] = (
     *_verbs(),
     Route(
         method="POST", path="/jobs/{id}/working", name="renew", right=JOBS,
-        about="WORKING: begin the lease anew.", answer=_renew, places=(_DELIVERY,),
+        about="WORKING: renew the lease.", answer=_renew, places=(_DELIVERY,),
         reply=record(lease_s=WHOLE), has_conflicts=True,
     ),
 )  # fmt: skip

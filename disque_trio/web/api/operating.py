@@ -106,7 +106,7 @@ def _schema(argument: Argument) -> Schema:
 
 _FILTER: Final = Field(
     name="filter",
-    about="in place of the id: run it for all jobs that fit, 1,000 at most",
+    about="in place of the id: run it for all matching jobs, at most 1,000",
     schema=closed(FILTERS),
 )
 _ID_OR_FILTER: Final[Schema] = {

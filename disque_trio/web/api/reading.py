@@ -40,7 +40,7 @@ QUEUE: Final = Field(
     name="queue", about="name of the queue", schema=QUEUE_NAME, coded=CODED_NAME, is_required=True
 )
 ID: Final = Field(name="id", about="id of the job", schema=JOB_ID, is_required=True)
-CURSOR: Final = Field(name="cursor", about="`next` of the page before", schema=named(1, 500))
+CURSOR: Final = Field(name="cursor", about="`next` of the previous page", schema=named(1, 500))
 _UNREACHED: Final = by_name(TEXT)
 """By address, why a node did not answer."""
 _NUMBERS: Final = maybe(NUMBER)
@@ -215,7 +215,7 @@ async def _flow(api: Any, call: Call) -> Reply:
     data = await api.ask("flow", {"id": call.values["id"]})
     if not data["found"]:
         raise ProblemError(
-            404, "NOFLOW", data["why"], "GET /api/v1/flows lists those that are not over"
+            404, "NOFLOW", data["why"], "GET /api/v1/flows lists those that have not ended"
         )
     return Reply(data)
 
@@ -243,7 +243,7 @@ def opened(call: Call, kind: type) -> Any:
     is_page = type(place) is int and 0 <= place < 1 << 31
     if not (is_pair if kind is list else is_page):
         raise ProblemError(
-            422, "CURSOR", "'cursor' is no cursor", "give `next` of the page before, unchanged",
+            422, "CURSOR", "'cursor' is not a cursor", "give `next` of the previous page",
             name="cursor", value=cursor[:80],
         )  # fmt: skip
     return place
@@ -261,10 +261,10 @@ FILTERS: Final = (
     Field(name="error", about="a part of its last error", schema=named()),
     Field(name="place", about="where it failed last", schema=named()),
     Field(name="text", about="a part of its body", schema=named()),
-    Field(name="older", about="added at least so many seconds ago", schema=seconds(0, 999_999_999)),
+    Field(name="older", about="minimum age of the job, in seconds", schema=seconds(0, 999_999_999)),
 )  # fmt: skip
 """Filters of jobs, as on the page of jobs. A job must match all that are set."""
-_LIMIT: Final = Field(name="limit", about="jobs of a page", schema=whole(1, MOST), default=ROWS)
+_LIMIT: Final = Field(name="limit", about="jobs per page", schema=whole(1, MOST), default=ROWS)
 _BODIES: Final = Field(name="bodies", about="show the bodies of its jobs", schema=FLAG)
 
 
@@ -291,7 +291,7 @@ ROUTES: Final[Sequence[Route]] = (
         reply=_answer(nodes=many(NODE), sees=many(TEXTS)),
     ),
     _reads(
-        "/queues", "queues", "A page of the queues that fit, in order.", _queues,
+        "/queues", "queues", "A page of the matching queues, in order.", _queues,
         query=(
             Field(name="sort", about="order by this", schema=one_of(*SORTS), default="jobs"),
             Field(name="desc", about="the largest first", schema=FLAG),
@@ -313,14 +313,14 @@ ROUTES: Final[Sequence[Route]] = (
     ),
     _reads(
         "/jobs", "jobs",
-        "Jobs that fit all filters, those that were added first first; 1,000 at most, and `is_cut` "
-        "says whether there may be more.",
+        "Jobs that match all filters, oldest first; at most 1,000. `is_cut` reports whether there "
+        "may be more.",
         _jobs, query=(*FILTERS, _LIMIT, CURSOR),
         reply=_answer(jobs=many(JOB), next=maybe(TEXT), is_cut=FLAG),
     ),
     _reads(
         "/jobs/{id}", "job",
-        "One job: its state, its copies, and what it survives; or how it has ended.", _job,
+        "One job: its state, its copies, and what it survives; or its outcome.", _job,
         places=(ID,),
         reply=_answer(
             id=TEXT, summary=JOB, copies=many(OBJECT), holders=many(OBJECT), facts=OBJECT,
@@ -329,12 +329,12 @@ ROUTES: Final[Sequence[Route]] = (
     ),
     _reads(
         "/jobs/{id}/timeline", "timeline",
-        "What has happened to the job at all nodes, in the order of time.",
+        "The events of the job at all nodes, in order of time.",
         _topic("job-timeline"), places=(ID,),
         reply=_answer(id=TEXT, traced=FLAG, why=TEXT, nodes=many(OBJECT), run=maybe(OBJECT)),
     ),
     _reads(
-        "/flows", "flows", "The flows that are not over, those that were added last first.",
+        "/flows", "flows", "The flows that have not ended, latest first.",
         _topic("flows"),
         reply=_answer(flows=many(record(**_FLOW)), is_cut=FLAG, unread=WHOLE),
     ),
@@ -366,7 +366,7 @@ ROUTES: Final[Sequence[Route]] = (
         _topic("later", schedules="schedules"), reply=_answer(schedules=many(_SCHEDULE)),
     ),
     _reads(
-        "/delayed", "delayed", "Delayed jobs, those that are due first first.",
+        "/delayed", "delayed", "Delayed jobs, the next one first.",
         _topic("later", jobs="delayed", total="delayed_total"),
         reply=_answer(jobs=many(_DELAYED), total=WHOLE),
     ),
@@ -376,7 +376,7 @@ ROUTES: Final[Sequence[Route]] = (
         reply=_answer(period=WHOLE, at=many(NUMBER), marks=many(OBJECT)),
     ),
     _reads(
-        "/operations", "operations", "What can be done, and with which arguments.", _operations,
+        "/operations", "operations", "The operations and their arguments.", _operations,
         reply=record(operations=many(OPERATION)),
     ),
 )  # fmt: skip

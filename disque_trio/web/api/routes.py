@@ -157,9 +157,11 @@ def _object(body: bytes) -> Json:
     try:
         found = json.loads(body, parse_constant=_no_number, object_pairs_hook=_members)
     except (ValueError, RecursionError):
-        raise ProblemError(400, "JSON", "the body is no JSON", "send an object: {…}") from None
+        raise ProblemError(
+            400, "JSON", "the body is not valid JSON", "send an object: {…}"
+        ) from None
     if not isinstance(found, dict):
-        raise ProblemError(400, "JSON", "the body is no object", "send an object: {…}")
+        raise ProblemError(400, "JSON", "the body is not an object", "send an object: {…}")
     return found
 
 

@@ -266,7 +266,7 @@ _WORDS: Final[Mapping[str, str]] = {
 
 def twice(name: str, value: Any, how: str = "once") -> ProblemError:
     """Return the error for a value that is given twice."""
-    return ProblemError.invalid(name, value, f"give it {how}: it is there twice")
+    return ProblemError.invalid(name, value, f"give it {how}: it occurs twice")
 
 
 def read(text: str, field: Field) -> Any:

@@ -17,7 +17,7 @@ export const audit = {
     const put = heard.audit;
     if (!put?.data) return [heading("Audit log"), waiting(put, "operations")];
     return [
-      heading("Audit log", "Operations that were run at this console and over HTTP, the latest first.", element("a", { href: "#/cluster" }, "Cluster")),
+      heading("Audit log", "Operations that were run in this console and over HTTP, latest first.", element("a", { href: "#/cluster" }, "Cluster")),
       put.error && unreached(put),
       card("Operations", {}, entries(put.data.entries)),
     ];
@@ -51,6 +51,6 @@ function entries(rows) {
       { label: "target", class: "names", cell: ({ target }) => named(target) },
       { label: "outcome", class: "names", cell: ({ outcome, is_ok: ok }) => element("span", { class: ok ? "" : "bad-text" }, named(outcome)) },
     ],
-    none: "Nobody has run an operation here.",
+    none: "No operation has been run here.",
   });
 }

@@ -12,15 +12,15 @@ export const cluster = {
   topics: () => ({ cluster: {} }),
   view(heard) {
     const put = heard.cluster;
-    if (!put?.data) return [heading("Cluster"), waiting(put, "what they see")];
+    if (!put?.data) return [heading("Cluster"), waiting(put, "their views")];
     app.actions = offered("nodes", {}, "the cluster");
     const { nodes, sees } = put.data;
     return [
       heading("Cluster", versions(nodes), ...buttons(app.actions), app.hello?.role === "admin" && element("a", { href: "#/audit" }, "Audit log")),
-      unreached(put, () => "What it was last known to have is grey."),
+      unreached(put, () => "Its last known figures are grey."),
       card(
         "Who sees whom",
-        { note: "A row speaks of the columns. Two nodes that differ about each other are marked." },
+        { note: "A row shows how its node sees the others. Pairs of nodes that disagree are marked." },
         element("div", { class: "seen" }, matrix(nodes, sees), inWords(nodes, sees)),
       ),
       card("Nodes", {}, details(nodes)),
@@ -53,12 +53,12 @@ function matrix(nodes, sees) {
     const word = view(from, to);
     const [mark, level] = MARKS[word] ?? MARKS.unknown;
     const isOneWay = differs(from, to);
-    const says = `${nodeName(from)} sees ${nodeName(to)}: ${word}${isOneWay ? ", and is seen otherwise" : ""}`;
+    const says = `${nodeName(from)} sees ${nodeName(to)}: ${word}${isOneWay ? ", which sees it differently" : ""}`;
     return element(
       "td",
       { class: `${level} ${isOneWay ? "differs" : ""}`, title: says },
       element("span", { "aria-hidden": "true" }, mark),
-      element("span", { class: "unseen" }, isOneWay ? `${word}, seen otherwise` : word),
+      element("span", { class: "unseen" }, isOneWay ? `${word}, seen differently` : word),
     );
   };
   const heads = nodes.map(({ node }) => element("th", { scope: "col" }, named(nodeName(node))));
@@ -109,7 +109,7 @@ function details(nodes) {
   const middle = clocks[clocks.length >> 1] ?? 0; // this machine's clock is none of theirs
   const known = (label, words, more = {}) => ({ label, cell: (row) => asKnown(row, words(row)), ...more });
   return table({
-    caption: "What each node says of itself",
+    caption: "Reports of the nodes about themselves",
     rows: nodes,
     rowOf: (row) => ({
       key: row.node,
@@ -127,7 +127,7 @@ function details(nodes) {
       known("up for", (row) => span(row.uptime_s), { isNumber: true }),
       known("memory", (row) => share(row.memory, row.maxmemory)),
       known("too few replicas", (row) => number(row.under_replicated), { isNumber: true }),
-      known("clock", (row) => offset(row.clock_ms, middle), { isNumber: true, title: "against the middle one of the nodes' clocks" }),
+      known("clock", (row) => offset(row.clock_ms, middle), { isNumber: true, title: "difference from the median of the nodes' clocks" }),
     ],
   });
 }

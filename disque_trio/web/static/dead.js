@@ -19,7 +19,7 @@ export const dead = {
     if (!groups.length) {
       return [heading("Dead jobs"), unreached(put), empty(noneOf(put, "No job is dead."))];
     }
-    const some = isCut || seen < total ? `of the ${number(seen)} that were looked at` : null;
+    const some = isCut || seen < total ? `of the ${number(seen)} that were read` : null;
     return [
       heading("Dead jobs", note, element("a", { href: jobsLink({ state: "dead" }) }, "All dead jobs")),
       unreached(put),

@@ -11,17 +11,17 @@ import { UNKNOWN, clock, count, flowLink, inOrAgo, jobLink, named, number, queue
 
 // States of members: a sign, words and what they mean; those that need somebody first.
 const STATES = {
-  dead: ["✖", "dead", "its attempts are used up: what follows it waits until it is redriven"],
-  "backing-off": ["↻", "backing off", "its last attempt failed, or has snoozed it: it waits for the next one"],
+  dead: ["✖", "dead", "its attempts are used up: members after it wait until it is redriven"],
+  "backing-off": ["↻", "backing off", "its last attempt failed or snoozed it: it waits for the next attempt"],
   running: ["►", "running", "a worker has it"],
   queued: ["◔", "queued", "the next worker of its queue gets it"],
-  delayed: ["◷", "delayed", "it waits for the end of its delay"],
-  waiting: ["◌", "waiting", "it waits for the end of its RETRY after a restart of its node"],
+  delayed: ["◷", "delayed", "it waits until its delay ends"],
+  waiting: ["◌", "waiting", "it waits for its RETRY after a restart of its node"],
   pending: ["○", "waiting for parents", "members before it are not done: it is not added yet"],
   done: ["✓", "done", "it was acknowledged"],
   cancelled: ["⊘", "cancelled", "it was not added, or ended, because it or the flow was cancelled"],
-  expired: ["⊗", "expired", "its time was over before it was done"],
-  skipped: ["–", "skipped", "a member before it is not done, and the flow is over"],
+  expired: ["⊗", "expired", "its deadline passed before it was done"],
+  skipped: ["–", "skipped", "a member before it is not done, and the flow has ended"],
 };
 const IN_BAR = ["done", "running", "queued", "delayed", "waiting", "backing-off", "dead", "expired", "cancelled", "skipped", "pending"];
 const FLOWS = { running: "", done: "", failed: "bad", cancelled: "", unknown: "warn" };
@@ -60,7 +60,7 @@ export const flow = {
 function about({ state, queue, queue_b64: coded, added_ms: added, until_ms: until, coordinator: job, id }) {
   const keeper = job && [
     element("a", { href: jobLink(id) }, element("code", {}, shortJob(id))),
-    job.state === "backing-off" && !job.error ? element("span", { class: "small" }, `looks again in ${span(Math.round(job.due_s ?? 0))}`) : [" ", jobState(job.state)],
+    job.state === "backing-off" && !job.error ? element("span", { class: "small" }, `checks again in ${span(Math.round(job.due_s ?? 0))}`) : [" ", jobState(job.state)],
     job.worker && element("span", { class: "small" }, " at ", named(job.worker)),
     job.error && [" ", errorWords(job.error)],
   ];
@@ -69,7 +69,7 @@ function about({ state, queue, queue_b64: coded, added_ms: added, until_ms: unti
     { class: "card" },
     facts([
       ["state", flowState(state)],
-      ["adds its members", keeper || "it is over"],
+      ["adds its members", keeper || "it has ended"],
       ["queue", element("a", { href: queueLink({ name: queue, name_b64: coded }) }, named(queue))],
       ["added", `${clock(added)} (${inOrAgo(added)})`],
       ["deadline", until ? `${clock(until)} (${inOrAgo(until)})` : UNKNOWN],
@@ -269,7 +269,7 @@ function memberTable(rows) {
       { label: "attempt", needs: "attempt", isNumber: true, cell: (row) => (row.attempt ? attempt(row) : "") },
       { label: "last error", needs: "error", class: "bodies", cell: ({ error }) => (error ? errorWords(error) : "") },
       { label: "next", needs: "due_s", isNumber: true, cell: ({ state, due_s: due }) => (due == null || state === "running" ? "" : `in ${span(Math.round(due))}`) },
-      { label: "who has it", needs: "worker", class: "names", cell: ({ worker, since_s: seconds }) => (worker ? [named(worker), seconds != null && element("span", { class: "small" }, ` for ${span(Math.round(seconds))}`)] : "") },
+      { label: "leased by", needs: "worker", class: "names", cell: ({ worker, since_s: seconds }) => (worker ? [named(worker), seconds != null && element("span", { class: "small" }, ` for ${span(Math.round(seconds))}`)] : "") },
     ],
     none: "No member is in this state.",
   });
@@ -317,6 +317,6 @@ function flowTable(rows) {
       { label: "added", isNumber: true, cell: ({ added_ms: at }) => element("span", { title: clock(at) }, inOrAgo(at)) },
       { label: "deadline", isNumber: true, cell: ({ until_ms: at }) => (at ? element("span", { title: clock(at) }, inOrAgo(at)) : UNKNOWN) },
     ],
-    none: "No flow is under way.",
+    none: "No flow is running.",
   });
 }

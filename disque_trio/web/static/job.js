@@ -69,7 +69,7 @@ const hint = () =>
   element("p", { class: "empty" }, "Paste an ID here, or open a job from its queue, its worker or the dead jobs.");
 
 const lost = ({ why }) =>
-  element("p", { class: "empty" }, why || "No node that answers has this job: it is done, has expired, or never was.");
+  element("p", { class: "empty" }, why || "No node that answers has this job: it has ended, or was never added.");
 
 const milliseconds = (value) => span(Number(value) / 1000);
 
@@ -83,7 +83,7 @@ const NAMES = {
   ttl_s: ["lives for", span],
   left_s: ["time left", span],
   delay_s: ["delay", span],
-  replicate: ["replicas wanted", number],
+  replicate: ["replicas requested", number],
   priority: ["priority", number],
   backoff: ["backoff", milliseconds],
   "max-backoff": ["longest backoff", milliseconds],
@@ -104,7 +104,7 @@ function failure(error) {
 
 function result({ result: kept }) {
   if (!kept) return null;
-  return card("Result", { note: `kept for ${span(Math.round(kept.left_s))} more` }, body(kept, true));
+  return card("Result", { note: `kept for another ${span(Math.round(kept.left_s))}` }, body(kept, true));
 }
 
 function standing({ state, attempt: nth, limit, worker, since_s: since, due_s: due, outcome, ended_ms: ended }) {
@@ -112,7 +112,7 @@ function standing({ state, attempt: nth, limit, worker, since_s: since, due_s: d
     return [
       ["state", [jobState(state), " ", outcome]],
       ["ended", `${clock(ended)} (${inOrAgo(ended)})`],
-      worker ? ["who took it", element("a", { href: jobsLink({ worker, state }) }, named(worker))] : null,
+      worker ? ["delivered to", element("a", { href: jobsLink({ worker, state }) }, named(worker))] : null,
       ["attempts", number(nth)],
     ];
   }
@@ -147,13 +147,13 @@ function copies(data) {
       columns: [
         { label: "node", cell: (copy) => named(copy.name || copy.node) },
         { label: "state", cell: (copy) => jobState(copy.state) },
-        { label: "redelivered in", isNumber: true, title: "unless it is acknowledged before", cell: (copy) => span(copy.lease_s ?? copy.next_s) },
+        { label: "redelivered in", isNumber: true, title: "unless it is acknowledged before that", cell: (copy) => span(copy.lease_s ?? copy.next_s) },
         { label: "redelivered", isNumber: true, cell: (copy) => number(copy.deliveries) },
         { label: "given back", isNumber: true, cell: (copy) => number(copy.nacks) },
         { label: "knows of copies at", cell: (copy) => names(copy.holders) },
         { label: "confirmed by", cell: (copy) => names(copy.confirmed) },
       ],
-      none: "No copy is left.",
+      none: "No replica is left.",
     }),
   );
 }
@@ -164,7 +164,7 @@ function holders(data) {
   if (!data.holders?.length) return null;
   const wanted = data.facts.replicate;
   const confirmed = data.holders.filter(({ state }) => !(state in STATES)).length;
-  const rest = confirmed < wanted ? "; the rest follows, or is made again" : "";
+  const rest = confirmed < wanted ? "; the others follow or are re-created" : "";
   const { well = true, text = "" } = data.zones ?? {};
   const hasZones = data.holders.some(({ zone }) => zone);
   return card(

@@ -10,8 +10,8 @@ import { Timeline } from "./timeline/timeline.js";
 import { count } from "./words.js";
 
 const HELP = [
-  ["← → Home End", "the event before, the next, the first and the last one; with Shift ten at a time"],
-  ["t c", "events at their true distance; only what can have led to the chosen one"],
+  ["← → Home End", "previous, next, first and last event; with Shift ten at a time"],
+  ["t c", "true time scale; only events that can have caused the selected one"],
   ["+ -", "wider, narrower"],
 ];
 
@@ -37,7 +37,7 @@ export function jobline(put, id, trace) {
       ],
     },
     lines.length > 0 && findings(lines),
-    !run && element("p", { class: "empty" }, isOn ? "Nothing has happened to it since it is traced." : sentences([why])),
+    !run && element("p", { class: "empty" }, isOn ? "It has had no events since its trace began." : sentences([why])),
     run && element("div", { key: id, class: "jobline", host: (node) => mount(node, id, run) }),
   );
 }
@@ -48,8 +48,8 @@ const sentences = (texts) => texts.map((text) => `${text.charAt(0).toUpperCase()
 function gaps({ run, nodes }, isOn) {
   const omitted = nodes.reduce((sum, node) => sum + node.omitted, 0);
   return [
-    ...(omitted ? [`${count(omitted, "event")} were left out: a node keeps the first hundred of a job, and the latest`] : []),
-    ...(run && !isOn ? ["The trace has ended: what happens from now on is not written down"] : []),
+    ...(omitted ? [`${count(omitted, "event")} were dropped: a node keeps the first hundred of a job, and the latest`] : []),
+    ...(run && !isOn ? ["The trace has ended: later events are not recorded"] : []),
   ];
 }
 

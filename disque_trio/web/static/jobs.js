@@ -11,13 +11,13 @@ import { UNKNOWN, clock, count, inOrAgo, jobLink, named, number, queueLink, shor
 
 // The words of a job's states, everywhere in the console.
 export const STATES = {
-  queued: "in a queue: the next taker gets it",
+  queued: "in a queue: the next worker that asks gets it",
   running: "a worker or another client has it",
-  "backing-off": "its last attempt failed, or has snoozed it: it waits for the next one",
-  delayed: "it waits for the end of its delay",
-  waiting: "it waits for the end of its RETRY after a restart of its node",
-  dead: "its attempts are used up, or its worker gave it up: it is not tried again",
-  ended: "it is over: each node remembers the latest ones since its start",
+  "backing-off": "its last attempt failed or snoozed it: it waits for the next attempt",
+  delayed: "it waits until its delay ends",
+  waiting: "it waits for its RETRY after a restart of its node",
+  dead: "its attempts are used up, or its worker gave up: it is not delivered until it is redriven",
+  ended: "it has ended: each node remembers the latest ended jobs since its start",
 };
 const FIELDS = [
   ["queue", "queue"],
@@ -56,7 +56,7 @@ export const jobs = {
     const note = put?.data && found(put.data);
     const top = [heading("Jobs", note, element("a", { href: "#/flows" }, "Flows"), ...tools(put?.data?.jobs ?? [], args)), viewBar("jobs"), filters(args)];
     if (!put?.data) return [...top, waiting(put, "their jobs")];
-    return [...top, unreached(put), element("section", { class: "card" }, list(put.data.jobs, "Jobs", noneOf(put, "No job fits."))), rest(put.data, args)];
+    return [...top, unreached(put), element("section", { class: "card" }, list(put.data.jobs, "Jobs", noneOf(put, "No job matches."))), rest(put.data, args)];
   },
 };
 
@@ -67,7 +67,7 @@ function rest({ is_cut: isCut, jobs: rows }, args) {
   return element(
     "p",
     { class: "pager" },
-    `${rows.length ? `There may be more than these ${number(rows.length)}` : "There may be some: nodes had time to look through a part of their jobs only. They are asked again, with more time"}. Narrow the filters`,
+    `${rows.length ? `There may be more than these ${number(rows.length)}` : "There may be some: the nodes had time to search only a part of their jobs. They are queried again, with more time"}. Narrow the filters`,
     !args.most && rows.length >= ROWS && [", or ", element("button", { click: () => amend({ most: "1" }) }, `show ${number(MOST)}`)],
   );
 }
@@ -124,7 +124,7 @@ function tools(rows, args) {
 }
 
 export const ofAll = (filter, states) =>
-  offered("jobs", { id: "" }, "all that fit", states)
+  offered("jobs", { id: "" }, "all matching jobs", states)
     .filter(({ operation }) => !["jobs trace", "jobs delete", "jobs edit"].includes(operation))
     .map((action) => ({ ...action, args: {}, filter }));
 
@@ -165,10 +165,10 @@ function list(rows, caption, none) {
       { label: "key", needs: "key", class: "names short", cell: (job) => (job.key ? named(job.key) : "") },
       { label: "attempt", isNumber: true, cell: attempt },
       { label: "last error", needs: "error", class: "bodies wrapped", cell: (job) => (job.error ? errorWords(job.error) : "") },
-      { label: "next", isNumber: true, title: "when it is queued, or queued again unless it ends before", cell: (job) => (job.due_s === null ? "" : `in ${span(Math.round(job.due_s))}`) },
+      { label: "next", isNumber: true, title: "when it is enqueued, or requeued unless it ends before that", cell: (job) => (job.due_s === null ? "" : `in ${span(Math.round(job.due_s))}`) },
       { label: "outcome", needs: "outcome", cell: (job) => job.outcome ?? "" },
       { label: "ended", isNumber: true, needs: "ended_ms", cell: (job) => job.ended_ms && element("span", { title: clock(job.ended_ms) }, inOrAgo(job.ended_ms)) },
-      { label: rows[0]?.outcome ? "who took it" : "who has it", needs: "worker", class: "names", cell: (job) => (job.worker ? [named(job.worker), job.since_s !== null && element("span", { class: "small" }, ` for ${span(Math.round(job.since_s))}`)] : "") },
+      { label: rows[0]?.outcome ? "delivered to" : "leased by", needs: "worker", class: "names", cell: (job) => (job.worker ? [named(job.worker), job.since_s !== null && element("span", { class: "small" }, ` for ${span(Math.round(job.since_s))}`)] : "") },
       { label: "added", isNumber: true, cell: (job) => element("span", { title: clock(job.added_ms) }, inOrAgo(job.added_ms)) },
       { label: "body", class: "bodies spare", cell: (job) => body(job) },
     ],

@@ -115,24 +115,24 @@ function list() {
   const on = targets();
   const actions = on[0]?.actions ?? [];
   if (!actions.length) return;
-  const title = on.length === 1 ? on[0].title : `${on.length} chosen`;
+  const title = on.length === 1 ? on[0].title : `${on.length} selected`;
   choices(title, actions, ({ letter }) => act(letter));
 }
 
 const HELP = [
-  ["1 – 9", "the pages of the bar"],
+  ["1 – 9", "the pages of the menu"],
   ["Ctrl K", "go to any queue, job, node or page"],
-  ["/", "find on this page"],
-  ["j k ↓ ↑", "the next row, the one before"],
+  ["/", "search this page"],
+  ["j k ↓ ↑", "next row, previous row"],
   ["Enter", "open the row"],
   ["u", "one level up"],
-  ["[ ]", "the page before, the next page of queues"],
-  ["x", "choose the row, or not"],
-  [".", "what can be done to the row, to those chosen, or to the page"],
-  ["P D …", "capital letters change something, and show a plan first"],
-  ["Space", "freeze what is shown, and go on"],
+  ["[ ]", "previous and next page of queues"],
+  ["x", "select the row, or deselect it"],
+  [".", "operations for the row, the selected rows, or the page"],
+  ["P D …", "the operation with this letter; it shows a plan first"],
+  ["Space", "pause and resume the display"],
   ["d", "dark or light"],
-  ["Esc", "close, leave a field, choose nothing"],
+  ["Esc", "close, leave the field, clear the selection"],
   ["?", "these keys"],
 ];
 

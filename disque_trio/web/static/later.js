@@ -20,7 +20,7 @@ export const later = {
     const { delayed, delayed_total: total, schedules } = put.data;
     const scheduled = schedules && scheduleTable(schedules);
     const schedulesRows = app.rows;
-    const waits = delayed.length ? [bars(delayed), delayedTable(delayed)] : empty(noneOf(put, total ? "None has been found yet." : "No job is delayed."));
+    const waits = delayed.length ? [bars(delayed), delayedTable(delayed)] : empty(noneOf(put, total ? "No delayed job has been found yet." : "No job is delayed."));
     app.rows = [...(scheduled ? schedulesRows : []), ...(delayed.length ? app.rows : [])];
     return [
       heading("Later", words(put, schedules), ...buttons(app.actions)),
@@ -95,6 +95,6 @@ function scheduleTable(schedules) {
       { label: "next", isNumber: true, cell: (one) => (one.next_ms === null ? UNKNOWN : element("span", { title: clock(one.next_ms) }, inOrAgo(one.next_ms))) },
       { label: "workers", isNumber: true, cell: ({ workers }) => workers },
     ],
-    none: "No worker that runs has a schedule in its code, and none was added.",
+    none: "No running worker declares a schedule, and none was added.",
   });
 }

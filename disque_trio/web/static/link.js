@@ -70,7 +70,7 @@ export class Link {
     const id = ++this.last;
     return new Promise((done, failed) => {
       if (!this.isLive) {
-        failed(new Error("There is no connection to the server now."));
+        failed(new Error("The server is not connected."));
         return;
       }
       this.running.set(id, { done, failed, progress });
@@ -112,7 +112,7 @@ export class Link {
     this.isLive = false;
     this.failures += 1;
     for (const { failed } of this.running.values()) {
-      failed(new Error("The connection was lost before the outcome came: look whether it is done."));
+      failed(new Error("The connection was lost before the outcome arrived: check whether the operation was done."));
     }
     this.running.clear();
     const wait = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (this.failures - 1));

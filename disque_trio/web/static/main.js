@@ -96,7 +96,7 @@ function say(findings) {
   // A figure that grows is no news, nor is another order; a figure in a name is.
   const set = grave.map((text) => text.replace(/"[^"]*"|\d[\d,.]*/g, (part) => (part[0] === '"' ? part : "#"))).sort().join();
   if (set === spoken) return;
-  show($("said"), grave.length ? grave.map((text, n) => [n > 0 && ". ", ...sentence(text)]) : spoken && "Nothing is wrong any more.");
+  show($("said"), grave.length ? grave.map((text, n) => [n > 0 && ". ", ...sentence(text)]) : spoken && "No problem any more.");
   spoken = set;
 }
 
@@ -187,13 +187,13 @@ function tools() {
     pulse(isFrozen),
     hasCluster() && element(
       "select",
-      { "aria-label": "Between looks", title: "between looks", value: String(app.every), change: choose },
+      { "aria-label": "Refresh interval", title: "refresh interval", value: String(app.every), change: choose },
       EVERY.map((each) => element("option", { value: String(each) }, span(each / 1000))),
     ),
     hasCluster() && element(
       "button",
-      { "aria-pressed": String(isFrozen), title: "freeze what is shown (Space)", click: freeze },
-      isFrozen ? "Go on" : "Freeze",
+      { "aria-pressed": String(isFrozen), title: "pause the display (Space)", click: freeze },
+      isFrozen ? "Resume" : "Pause",
     ),
     element("button", { title: "go to (Ctrl-K)", click: () => openPalette(pages()) }, "Go to ", element("kbd", {}, "Ctrl K")),
     element("button", { title: "copy the address of this view", click: copyLink }, "Link"),
@@ -216,7 +216,7 @@ async function copyLink() {
 }
 
 function pulse(isFrozen) {
-  if (isFrozen) return element("span", { class: "pulse frozen" }, `frozen at ${clock(app.frozenAt)}`);
+  if (isFrozen) return element("span", { class: "pulse frozen" }, `paused at ${clock(app.frozenAt)}`);
   const isLive = app.link.isLive;
   return element(
     "span",
@@ -230,7 +230,7 @@ function notice() {
   const { link } = app;
   if (link.isLive || (link.lostAt === null && link.failures === 0)) return [];
   const since = link.lostAt
-    ? `Not connected since ${clock(link.lostAt - Date.now() + now())}. What is shown is from then.`
+    ? `Not connected since ${clock(link.lostAt - Date.now() + now())}. The display is from that time.`
     : "The server cannot be reached.";
   const left = link.againAt === null ? null : Math.max(0, Math.ceil((link.againAt - Date.now()) / 1000));
   const next = left === null ? " Trying now …" : ` Next try in ${left} s.`;

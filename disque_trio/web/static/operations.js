@@ -104,7 +104,7 @@ export function propose(actions) {
 function titleOf(actions) {
   const [{ label, target }] = actions;
   if (!target) return label;
-  return actions.length === 1 ? [`${label}: `, named(target)] : `${label}: ${actions.length} chosen`;
+  return actions.length === 1 ? [`${label}: `, named(target)] : `${label}: ${actions.length} selected`;
 }
 
 function valueOf({ kind }, text) {
@@ -161,7 +161,7 @@ async function plan(actions) {
   open(() => [titleOf(actions), ...drawn(work)], () => stopAll(work));
   const ask = async ({ operation, args, target, label, filter }) => {
     try {
-      if (new Blob([JSON.stringify(args)]).size > MOST_SENT) throw new Error(`this is too large for the console: use disque-trio ${operation}`);
+      if (new Blob([JSON.stringify(args)]).size > MOST_SENT) throw new Error(`too large for the console: use disque-trio ${operation}`);
       return { target, label, ...(await app.link.plan(operation, args, filter)) };
     } catch (error) {
       return { target, error: error.message };
@@ -185,7 +185,7 @@ const wordOf = ({ confirm, label }) =>
   /^[!-~](?:[ -~]{0,38}[!-~])?$/.test(confirm) && !confirm.includes("  ") ? confirm : label.toLowerCase();
 
 function drawn(work) {
-  if (work.stage === "asking") return [element("p", { class: "note" }, "Asking what follows …")];
+  if (work.stage === "asking") return [element("p", { class: "note" }, "Making a plan …")];
   if (work.stage === "planned") return planned(work);
   const refusals = work.stage === "refused" ? work.plans.map((each, n) => told(each, n, work)) : [];
   const answers =
@@ -249,7 +249,7 @@ function asked(plan, n, work) {
   return element(
     "label",
     { class: "field" },
-    element("span", {}, "To go on, type ", element("b", {}, wordOf(plan))),
+    element("span", {}, "To confirm, type ", element("b", {}, wordOf(plan))),
     element("input", { autocomplete: "off", spellcheck: "false", "data-first": n === 0, input }),
   );
 }
@@ -258,7 +258,7 @@ async function carryOut(work) {
   work.stage = "doing";
   const one = async ({ token, target }) => {
     if (!token) return;
-    const result = { target, progress: "On its way …", says: [], failed: [] };
+    const result = { target, progress: "Running …", says: [], failed: [] };
     work.outcomes.push(result);
     const progress = (text) => {
       result.progress = text;

@@ -29,7 +29,7 @@ export const overview = {
 
 function ofHowMany(nodes) {
   const up = nodes.filter((node) => node.state !== "silent").length;
-  if (up === nodes.length) return up === 1 ? "1 node, which answers" : `${up} nodes, all of them answer`;
+  if (up === nodes.length) return up === 1 ? "1 node answers" : `${up} nodes answer`;
   return up ? `${up} of ${count(nodes.length, "node")} answer; rates are theirs` : "No node answers.";
 }
 
@@ -44,7 +44,7 @@ function tiles({ totals, series, nodes, is_counting: isCounting, uncounted = [],
     tile("added/s", rate(totals.added_s), {}, spark("added_s", "added")),
     tile("delivered/s", rate(totals.delivered_s), {}, spark("delivered_s", "delivered")),
     tile("acknowledged/s", rate(totals.acked_s), {}, spark("acked_s", "acked")),
-    tile("queued again/s", rate(totals.again_s), warned(totals.again_s >= 1)),
+    tile("requeued/s", rate(totals.again_s), warned(totals.again_s >= 1)),
     tile("queued", least(uncounted.length, totals.queued), { link: "#/queues", ...counted }, spark("queued", "queued")),
     tile("leased", least(uncounted.length, totals.leased), { link: "#/workers", ...counted }),
     tile("delayed", isMost && totals.delayed !== null ? `${silent ? "≈" : "≤"}${number(totals.delayed)}` : least(silent, totals.delayed), { link: "#/later", note: of(silent) }),
@@ -84,7 +84,7 @@ function charts(live, past, shownTime) {
       "Rates",
       {},
       chart({
-        title: "Jobs a second",
+        title: "Jobs per second",
         ...time,
         series: [
           line("added", "added_s", "added"),
@@ -103,13 +103,13 @@ function charts(live, past, shownTime) {
       "Trouble",
       {},
       chart({
-        title: "A second",
+        title: "Per second",
         ...time,
-        series: [line("queued again", "again_s", "dead"), line("refused", "refused_s", "refused")],
+        series: [line("requeued", "again_s", "dead"), line("refused", "refused_s", "refused")],
         unit: "/s",
       }),
     ),
-    isKept && seconds > 300 && card("Wait", {}, chart({ title: "From due to delivered, mean", ...time, series: [{ ...line("wait", "wait_ms", "acked"), values: series.wait_ms.map((ms) => ms && ms / 1000) }], unit: "s" })),
+    isKept && seconds > 300 && card("Wait", {}, chart({ title: "Mean time from due to delivered", ...time, series: [{ ...line("wait", "wait_ms", "acked"), values: series.wait_ms.map((ms) => ms && ms / 1000) }], unit: "s" })),
     happened(shown(marks, series.at, seconds)),
   ];
 }
@@ -119,11 +119,11 @@ const HAPPENED = {
   start: (node) => `${node} started`,
   failed: (_node, what) => `${what} failed`,
   back: (_node, what) => `${what} is back`,
-  late: (node, what) => `${node} stood still for ${what}`,
+  late: (node, what) => `${node} did not run for ${what}`,
   leaving: (node) => `${node} leaves`,
   paused: (_node, what) => `${what} ${what === "1" ? "queue is" : "queues are"} paused`,
   done: (_node, what) => what,
-  order: (_node, what) => `order to worker ${what}`,
+  order: (_node, what) => `operation on worker ${what}`,
 };
 const MARKS_MOST = 12;
 
@@ -134,7 +134,7 @@ function folded(marks) {
     const all = mark.kind === "late" ? stalls.get(mark.node) : [mark];
     if (mark !== all.at(-1)) return [];
     const longest = Math.max(...all.map(({ what }) => parseFloat(what)));
-    return [all.length > 1 ? { ...mark, words: `${visible(nodeName(mark.node))} stood still ${number(all.length)} times, up to ${longest} s` } : mark];
+    return [all.length > 1 ? { ...mark, words: `${visible(nodeName(mark.node))} did not run ${number(all.length)} times, up to ${longest} s` } : mark];
   });
 }
 
@@ -142,7 +142,7 @@ function happened(all) {
   const marks = folded(all);
   if (!marks.length) return null;
   const late = marks.slice(-MARKS_MOST);
-  const begun = marks.some(({ kind }) => kind === "start") && "a node has no figures of the time before its start";
+  const begun = marks.some(({ kind }) => kind === "start") && "nodes have no figures from before their start";
   const note = late.length < marks.length ? `the last ${late.length} of ${marks.length} marks` : "marks in the charts";
   const line = ({ at, kind, words }) => element("li", {}, element("span", { class: `mark ${kind}`, "aria-hidden": "true" }), element("span", { class: "small" }, clock(at * 1000)), " ", element("bdi", {}, words));
   return card("What happened", { note: [note, begun].filter(Boolean).join("; ") }, element("ul", { class: "marks" }, late.map(line)));
@@ -169,7 +169,7 @@ export function nodeTable(nodes) {
     columns: [
       { label: "node", cell: (row) => named(nodeName(row.node)) },
       { label: "state", cell: (row) => [state(row.state, row.why), why(row)] },
-      figure("jobs", "jobs", number, "copies that it holds"),
+      figure("jobs", "jobs", number, "replicas at the node"),
       figure("queued", "queued"),
       { label: "memory", cell: (row) => asKnown(row, share(row.memory, row.maxmemory)) },
       figure("clients", "clients"),

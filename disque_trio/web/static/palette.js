@@ -103,7 +103,7 @@ function drawn(state, ask) {
           hit.note && element("span", { class: "note" }, hit.note),
         ),
       ),
-      !hits.length && element("li", { class: "empty" }, "Nothing is called so."),
+      !hits.length && element("li", { class: "empty" }, "Nothing has this name."),
     ),
   ];
 }

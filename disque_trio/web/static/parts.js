@@ -44,7 +44,7 @@ const byName = (one, other) => nodeName(one).localeCompare(nodeName(other));
 // Without the answer of a node nobody knows that there is none.
 export const noneOf = (put, text) => {
   const missing = Object.keys(put.unreached ?? {}).sort(byName);
-  return missing.length ? `Not known: no answer from ${missing.map(nodeName).join(", ")}.` : text;
+  return missing.length ? `Unknown: no answer from ${missing.map(nodeName).join(", ")}.` : text;
 };
 
 // A figure that lacks what nodes without an answer know, or what was not looked at.
@@ -60,7 +60,7 @@ export function findings(list) {
     return element(
       "ul",
       { class: "findings" },
-      element("li", { class: "good" }, sign("good"), "Nothing is wrong as far as is known."),
+      element("li", { class: "good" }, sign("good"), "No problem is known."),
     );
   }
   const order = ["bad", "warn", "good", "note"];
@@ -113,7 +113,7 @@ export const badge = (text, level = "", title = null) =>
   element("span", { class: `badge ${level}`, title }, text);
 
 // Nodes that did not answer, and what that means for what follows.
-export function unreached(put, so = () => "What follows is without it.") {
+export function unreached(put, so = () => "The figures below exclude it.") {
   const missing = Object.entries(put?.unreached ?? {}).sort(([one], [other]) => byName(one, other));
   if (!missing.length && !put?.error) return null;
   const line = (...words) => element("li", { class: "bad" }, sign("bad"), element("span", {}, words));
@@ -135,8 +135,8 @@ export function unreached(put, so = () => "What follows is without it.") {
 // Of sums over queues (`observe/queue_counts.py`).
 export const asLast = (node, put) =>
   put.data?.uncounted?.includes(node)
-    ? "Its queues have not been counted: what follows is without them."
-    : "Its queues count as they were last, until it has been silent for five minutes.";
+    ? "Its queues have not been counted: the figures below exclude them."
+    : "Its queues count with their last figures, until it has not answered for five minutes.";
 
 // How much of a whole, as a bar with the figure beside it.
 export function share(part, whole) {

@@ -10,12 +10,12 @@ import { nameWords, named, number, queueLink, rate, span } from "./words.js";
 
 const ONLY = [
   ["", "all"],
-  ["stuck", "stuck: nobody takes"],
+  ["stuck", "stuck: no consumers"],
   ["paused", "paused"],
   ["dead", "with dead jobs"],
   ["limited", "with limits"],
 ];
-const STOPPED = { out: "deliveries stopped", in: "new jobs refused", all: "stopped both ways" };
+const STOPPED = { out: "deliveries paused", in: "new jobs refused", all: "paused both ways" };
 const TYPING_MS = 250;
 let typing = null;
 
@@ -42,7 +42,7 @@ export const queues = {
 const isDown = ({ sort = "jobs", desc }) => (desc ? desc === "true" : sort !== "name");
 
 const counted = (data) =>
-  data && `${number(data.total)} ${data.total === 1 ? "queue" : "queues"}, 100 on a page`;
+  data && `${number(data.total)} ${data.total === 1 ? "queue" : "queues"}, 100 per page`;
 
 function tools(args) {
   const input = (event) => {
@@ -87,7 +87,7 @@ function chosenNote() {
   return element(
     "span",
     { class: "note" },
-    `${app.chosen.size} chosen `,
+    `${app.chosen.size} selected `,
     element("button", { click: clear }, "clear"),
   );
 }
@@ -117,24 +117,24 @@ function list({ rows }, args, isPartial) {
         { label: "name", sort: "name", class: "names badged", cell: (row) => [link(row), paused(row)] },
         figure("jobs", "jobs", number, "jobs"),
         { label: "where", cell: (row) => where(row.where) },
-        figure("oldest", "age_s", span, "age", "how long the first job waits"),
+        figure("oldest", "age_s", span, "age", "how long the first job has waited"),
         figure("in/s", "in_s", rate, "in"),
         figure("out/s", "out_s", rate, "out"),
         { ...figure("leased", "leased"), needs: "leased" },
         { label: "delayed", isNumber: true, needs: "delayed", cell: delayedCount },
         { label: "restored", isNumber: true, needs: "restored", title: "wait for the end of RETRY after a restart", cell: restoredCount },
         { label: "dead", isNumber: true, cell: dead, needs: "dead" },
-        { label: "takers", sort: "waiting", isNumber: true, title: "clients that wait for its jobs", cell: takers },
+        { label: "consumers", sort: "waiting", isNumber: true, title: "clients that wait for its jobs", cell: takers },
         { label: "limits", class: "wraps", cell: limits, needs: "limits" },
       ],
-      none: args.match || args.only ? noneLike(args) : isPartial ? "No queue is known of the nodes that answer." : "No queue has been used yet.",
+      none: args.match || args.only ? noneLike(args) : isPartial ? "The nodes that answer have no queue." : "No queue has been used yet.",
     }),
   );
 }
 
 // A cluster with very many queues is not counted at once: what is named exactly can be opened.
 const noneLike = ({ match }) => [
-  "None that has been counted so far. ",
+  "No queue that was counted so far. ",
   match && element("a", { href: queueLink({ name: match }) }, "Open the queue ", named(match)),
 ];
 
@@ -155,14 +155,14 @@ export function takers(row) {
   const isPaused = Object.values(row.paused ?? {}).some((side) => side === "out" || side === "all");
   if (isStuck && !isPaused && row.served) return element("span", { class: "quiet-text", title: "no client waits: workers run its jobs" }, "busy");
   return isStuck
-    ? element("span", { class: "warn-text", title: "jobs, and nobody takes them" }, "▲ none")
+    ? element("span", { class: "warn-text", title: "jobs, but no consumers" }, "▲ none")
     : number(row.takers);
 }
 
 // The limits in the whole cluster, and whether clients wait for them.
 export function limits(row) {
   if (!row.limits) return "";
-  const waits = row.limited && badge("waits for its limits", "note", "clients could get its jobs, and wait only because of the limits");
+  const waits = row.limited && badge("waits because of its limits", "note", "clients wait for its jobs only because of the limits");
   return [row.limits.text, waits && " ", waits];
 }
 

@@ -37,7 +37,7 @@ export const replay = {
     return [
       heading(`${data.head.scenario} · seed ${data.head.seed ?? UNKNOWN}`, `at ${seconds(at, 6)}`, ...tools()),
       verdict(),
-      card("Faults", { note: "Click to go there." }, strip(run, at, findings(), goToTime)),
+      card("Faults", { note: "Click a moment to go there." }, strip(run, at, findings(), goToTime)),
       element("div", { class: "replay" }, jobList(), element("div", { key: "timeline", class: "card", host: build })),
       element("section", { key: "moment", class: "card", "aria-label": "The cluster at this moment", host: showMoment }),
     ];
@@ -55,7 +55,7 @@ async function load() {
     jobs = listed();
     state = "there";
   } catch (error) {
-    state = `The run cannot be shown: ${error.message}`;
+    state = `Cannot show the run: ${error.message}`;
   }
   redraw();
 }
@@ -163,7 +163,7 @@ function verdict() {
     [...Map.groupBy(all, ({ property }) => property)].map(ofProperty),
     element("p", { class: "small" }, "again with ", element("code", {}, head.replay)),
     element("details", {}, element("summary", {}, "The plan"), facts(head.plan)),
-    head.doubts.length > 0 && element("details", {}, element("summary", {}, "What was not judged"), element("ul", { class: "small" }, head.doubts.map((text) => element("li", {}, text)))),
+    head.doubts.length > 0 && element("details", {}, element("summary", {}, "Not judged"), element("ul", { class: "small" }, head.doubts.map((text) => element("li", {}, text)))),
   );
 }
 
@@ -250,12 +250,12 @@ const KEYS = {
 };
 
 const HELP = [
-  ["← →", "the event before, the next one; with Shift ten"],
-  ["Home End", "the first event, the last one"],
-  ["Space", "play, and stop"],
-  ["f e", "the next fault, the next finding"],
-  ["j k", "the next job, the one before"],
-  ["t c", "true time, only what can have led to the event"],
+  ["← →", "previous event, next event; with Shift ten"],
+  ["Home End", "first event, last event"],
+  ["Space", "play and stop"],
+  ["f e", "next fault, next finding"],
+  ["j k", "next job, previous job"],
+  ["t c", "true time scale; only events that can have caused the selected one"],
   ["+ -", "wider, narrower"],
   ["T", "take over from here, in the sandbox"],
 ];

@@ -36,7 +36,7 @@ export function jobForm(data) {
     field("to queue", "queue", "mail", { size: 8, required: true, maxlength: 100 }),
     element("span", {}, "at ", at(data)),
     whole("copies", "replicate", Math.min(2, data.nodes.length), { min: 1, max: data.nodes.length }),
-    whole("RETRY", "retry", 5, { title: "seconds until it comes again, 0 for at most once" }),
+    whole("RETRY", "retry", 5, { title: "seconds until it is redelivered; 0: at most once" }),
     whole("DELAY", "delay", "", { title: "seconds" }),
   ];
   return form("add", "Add", fields, (said) =>
@@ -50,7 +50,7 @@ export function jobForm(data) {
 
 export function jobTable(data) {
   if (!data.jobs.length) {
-    return element("p", { class: "quiet" }, data.all_operations ? "No node that runs has any job." : "None yet.");
+    return element("p", { class: "quiet" }, data.all_operations ? "No running node has a job." : "None yet.");
   }
   const more = data.all_jobs - data.jobs.length;
   return element(
@@ -69,7 +69,7 @@ export function jobTable(data) {
           element("th", { scope: "col" }, "job"),
           data.nodes.map(({ name }) => element("th", { scope: "col" }, name)),
           element("th", { scope: "col", class: "number" }, "delivered"),
-          element("th", { scope: "col", class: "number" }, "again in"),
+          element("th", { scope: "col", class: "number" }, "redelivered in"),
         ),
       ),
       element("tbody", {}, data.jobs.map((job) => jobRow(job, data.nodes))),
@@ -115,17 +115,17 @@ export function inHand(data, mayAct) {
     element(
       "li",
       { key: `${job} ${node}` },
-      element("span", { title: job }, named(body(job)), ` from ${node}${again ? `, comes again (${again}×)` : ""}${nacks ? `, ${count(nacks, "NACK")}` : ""}`),
+      element("span", { title: job }, named(body(job)), ` from ${node}${again ? `, redelivered (${again}×)` : ""}${nacks ? `, ${count(nacks, "NACK")}` : ""}`),
       mayAct && [
         operationButton("Acknowledge", "answer", { job, node, how: "ack" }),
         operationButton("Give back", "answer", { job, node, how: "nack" }),
-        operationButton("More time", "answer", { job, node, how: "working" }),
+        operationButton("Extend lease", "answer", { job, node, how: "working" }),
         operationButton("Forget", "answer", { job, node, how: "drop" }),
       ],
     );
   return [
     element("ul", { class: "heals" }, data.in_hand.map(line)),
-    waiting.length > 0 && element("p", { class: "quiet" }, `Waiting for a job: ${waiting.map(({ node }) => node).join(" ")}.`),
+    waiting.length > 0 && element("p", { class: "quiet" }, `Waiting for jobs: ${waiting.map(({ node }) => node).join(" ")}.`),
     last && element("p", { class: "small" }, `Last request: ${visible(last.words)} at ${last.node} → ${visible(last.reply)}`),
   ];
 }

@@ -44,7 +44,7 @@ const marker = () =>
 function link(one, other, at, broken) {
   const there = broken.get(`${one} ${other}`);
   const back = broken.get(`${other} ${one}`);
-  const words = there && back ? `${one} and ${other} are cut off from each other` : there ? `${one} → ${other} is cut` : back ? `${other} → ${one} is cut` : `${one} and ${other} are linked`;
+  const words = there && back ? `${one} and ${other} are partitioned from each other` : there ? `${one} → ${other} is cut` : back ? `${other} → ${one} is cut` : `${one} and ${other} are linked`;
   const [from, to] = there && !back ? [other, one] : [one, other];
   const [[x1, y1], [x2, y2]] = ends(at.get(from), at.get(to));
   const kind = there && back ? "cut" : there || back ? "one-way" : "whole";
@@ -64,7 +64,7 @@ function ends([x1, y1], [x2, y2]) {
 }
 
 function disc({ name, state, queued }, [x, y], isChosen, flip) {
-  const words = `${name}: ${state}${isChosen ? ", chosen" : ""}`;
+  const words = `${name}: ${state}${isChosen ? ", selected" : ""}`;
   const act = flip
     ? {
         role: "button",

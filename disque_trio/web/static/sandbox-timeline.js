@@ -27,7 +27,7 @@ export function sandboxTimeline(data, findings) {
   const time = timeline?.row() === undefined ? run.end : run.time[timeline.row()];
   return card(
     "What happened",
-    { note: hasJobs ? "Choose a job in the table above." : "Add a job: its way is drawn here.", tools: choice() },
+    { note: hasJobs ? "Select a job in the table above." : "Add a job: its timeline is drawn here.", tools: choice() },
     strip(run, time, findings, (at) => timeline?.goToTime(at)),
     element("div", { key: `timeline ${epoch}`, host: build }),
   );

@@ -69,7 +69,7 @@ function takeOver(text, data) {
   ]);
 }
 
-const DROPPED = "The run is dropped, for everybody who looks at it. Save its operations first if you want to repeat it.";
+const DROPPED = "The run is discarded, in all browsers. Save its operations first if you want to repeat it.";
 
 const answers = (...children) =>
   element("div", { class: "answers" }, element("button", { type: "button", click: close }, "Back"), children);
@@ -93,7 +93,7 @@ function clockTools(data) {
     ),
     element(
       "select",
-      { "aria-label": "Seconds of the cluster in a second", value: String(data.pace || pace), change: choose, disabled: off },
+      { "aria-label": "Seconds of the cluster per second", value: String(data.pace || pace), change: choose, disabled: off },
       PACES.map((each) => element("option", { value: String(each) }, `×${each}`)),
     ),
     operationButton("Step", "step", {}, { key: "→", disabled: off }),
@@ -124,7 +124,7 @@ function anew(data) {
       field("Nodes", "nodes", data.nodes.length, 9),
       field("Seed", "seed", data.seed, Number.MAX_SAFE_INTEGER),
       answers(
-        data.has_scenario && element("button", { type: "button", click: () => { close(); steer("anew", { at: 0 }); } }, "The scenario from its beginning"),
+        data.has_scenario && element("button", { type: "button", click: () => { close(); steer("anew", { at: 0 }); } }, "Restart the scenario"),
         element("button", { class: "main" }, "Begin"),
       ),
     ),
@@ -143,8 +143,8 @@ function faster(data, by) {
 }
 
 function notice(data) {
-  const doing = data.doing ? `${data.doing} …` : data.pace ? `time goes on ×${data.pace}` : "time stands still";
-  const state = isOver(data) ? `${data.ended}: begin anew to go on` : doing;
+  const doing = data.doing ? `${data.doing} …` : data.pace ? `time runs ×${data.pace}` : "time is stopped";
+  const state = isOver(data) ? `${data.ended}: begin anew to continue` : doing;
   return element(
     "p",
     { class: "sandbox-now" },
@@ -168,11 +168,11 @@ function left(data) {
     { class: "sandbox-column" },
     card(
       "Nodes and links",
-      { note: mayAct ? "Click nodes to choose one side of a cut." : null },
+      { note: mayAct ? "Click nodes to select one side of a partition." : null },
       element("div", { class: "sandbox-links" }, map(data, side, mayAct ? flip : null), mayAct && cutting(data)),
       nodeTable(data, mayAct),
     ),
-    card("Faults that go on", { tools: mayAct && data.faults.length > 0 && operationButton("Heal all", "heal", {}, { key: "H" }) }, faultList(data, mayAct)),
+    card("Active faults", { tools: mayAct && data.faults.length > 0 && operationButton("Heal all", "heal", {}, { key: "H" }) }, faultList(data, mayAct)),
   );
 }
 
@@ -195,7 +195,7 @@ function cutting(data) {
     element(
       "button",
       { disabled: !words || null, title: "key C", click: () => cut(data) },
-      words ? `Cut ${words}` : "Cut: choose nodes first",
+      words ? `Cut ${words}` : "Cut: select nodes first",
     ),
     element(
       "form",
@@ -263,7 +263,7 @@ function nodeOperations({ name, state, slow_ms: slow }) {
     isDown ? operationButton("Restart", "restart", at, { key: "R" }) : operationButton("Kill", "kill", at, { key: "K", class: "grave" }),
     !isDown && (state === "paused" ? operationButton("Go on", "resume", at, { key: "P" }) : operationButton("Pause", "pause", at, { key: "P" })),
     operationButton(slow ? "Fast" : "Slow", "slow", { ...at, ms: slow ? 0 : 200 }, { key: "S" }),
-    operationButton("Clock", "clock", { ...at, ms: 3_600_000 }, { key: "W", "aria-label": `${name}: clock an hour on` }),
+    operationButton("Clock", "clock", { ...at, ms: 3_600_000 }, { key: "W", "aria-label": `${name}: clock one hour ahead` }),
     !isDown && operationButton("Leave", "leave", at, { key: "L" }),
   ];
 }
@@ -286,12 +286,12 @@ function faultList({ faults }, mayAct) {
 function right(data) {
   const mayAct = may("steer");
   const { counts } = data;
-  const words = `${counts.added} confirmed · ${counts.delivered} delivered · ${counts.again} again · ${counts.acked} acknowledged`;
+  const words = `${counts.added} confirmed · ${counts.delivered} delivered · ${counts.again} redelivered · ${counts.acked} acknowledged`;
   return element(
     "div",
     { class: "sandbox-column" },
     card("Jobs", { note: words }, mayAct && jobForm(data), jobTable(data)),
-    card("In your hands", { note: "as a worker" }, mayAct && takeForm(data), inHand(data, mayAct)),
+    card("Jobs that you have taken", { note: "as a worker" }, mayAct && takeForm(data), inHand(data, mayAct)),
     card("Workers", {}, workers(data, mayAct)),
   );
 }
@@ -300,7 +300,7 @@ function right(data) {
 
 function verdict(found, { is_finished: isFinished }) {
   if (!found) return null;
-  const word = !found.ok ? "FAIL" : found.is_whole ? "PASS" : "so far no promise is broken";
+  const word = !found.ok ? "FAIL" : found.is_whole ? "PASS" : "no guarantee is violated so far";
   const level = found.ok ? "good" : "bad";
   return card(
     "Verdict",
@@ -314,8 +314,8 @@ function verdict(found, { is_finished: isFinished }) {
       found.duplicates.map(({ cause, meaning, count }) => element("li", {}, code(cause, meaning), ` × ${count}: ${meaning}`)),
     ),
     found.doubts.length > 0 &&
-      element("details", {}, element("summary", {}, "Not judged, or not in all cases"), element("ul", { class: "small" }, found.doubts.map((text) => element("li", {}, text)))),
-    found.untested.length > 0 && element("p", { class: "small" }, "Not put to the test: ", found.untested.map((name, n) => [n ? ", " : "", code(name, found.meanings?.[name])]), "."),
+      element("details", {}, element("summary", {}, "Not judged, or only in some cases"), element("ul", { class: "small" }, found.doubts.map((text) => element("li", {}, text)))),
+    found.untested.length > 0 && element("p", { class: "small" }, "Not tested: ", found.untested.map((name, n) => [n ? ", " : "", code(name, found.meanings?.[name])]), "."),
   );
 }
 
@@ -337,7 +337,7 @@ function doings(data) {
     },
     list.length
       ? element("div", { class: "table operations-done", tabindex: "0", role: "region", "aria-label": "What was done" }, element("table", {}, element("tbody", {}, list.map(line))))
-      : element("p", { class: "quiet" }, "Nothing yet. Add a job, let time pass, cut a link."),
+      : element("p", { class: "quiet" }, "No operation yet. Add a job, run time, cut a link."),
   );
 }
 
@@ -374,14 +374,14 @@ function keysOf(data) {
 }
 
 const HELP = [
-  ["Space", "let time go on, and stop"],
-  ["→ ←", "to the next event; look at the event before"],
+  ["Space", "run and stop time"],
+  ["→ ←", "run to the next event; show the previous one"],
   ["+ -", "faster, slower"],
   ["q v F", "run until quiet, judge now, finish and judge"],
-  ["j k", "the next node, the one before"],
-  ["x C", "choose the node for one side, cut the chosen from the others"],
-  ["K R P", "kill, restart, pause or go on"],
-  ["S W L", "slow or fast, clock an hour on, leave"],
+  ["j k", "next node, previous node"],
+  ["x C", "select the node, partition the selected ones from the others"],
+  ["K R P", "kill, restart, pause or resume"],
+  ["S W L", "slow or normal, clock one hour ahead, leave"],
   ["A T", "add the job of the form, take a job at the node"],
   ["H B", "heal all, begin anew"],
 ];

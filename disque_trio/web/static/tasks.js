@@ -16,9 +16,9 @@ export const tasks = {
     const put = heard.tasks;
     if (!put?.data) return [heading("Tasks"), waiting(put, "how long tasks run")];
     const { tasks: rows, running, window_s: window } = put.data;
-    const times = timesTable(rows, args, noneOf(put, "No worker has told of a run. Workers report every ten seconds."));
+    const times = timesTable(rows, args, noneOf(put, "No worker has reported a run. Workers report every ten seconds."));
     const timesRows = app.rows;
-    const slowest = runningTable(running, noneOf(put, "Nothing runs now."));
+    const slowest = runningTable(running, noneOf(put, "No job is running."));
     app.rows = [...timesRows, ...app.rows];
     return [
       heading("Tasks", `${atLeast(put, rows.length, "task")}, ${atLeast(put, running.length, "running job")}`, element("a", { href: "#/workers" }, "Workers")),
@@ -59,11 +59,11 @@ function timesTable(rows, args, none) {
       figure("runs", "runs", number, "that have ended"),
       { label: "failed", sort: "failures", isNumber: true, cell: share },
       took("mean", "mean_s"),
-      took("p50", "p50_s", "half of the runs took no longer"),
-      took("p95", "p95_s", "95 % of the runs took no longer"),
-      took("p99", "p99_s", "99 % of the runs took no longer"),
+      took("p50", "p50_s", "half of the runs took at most this time"),
+      took("p95", "p95_s", "95 % of the runs took at most this time"),
+      took("p99", "p99_s", "99 % of the runs took at most this time"),
       { label: "running", sort: "running", isNumber: true, cell: (row) => [number(row.running), row.runs > 0 && row.longest_s > row.p95_s && element("span", { class: "small" }, `, for ${time(row.longest_s)}`)] },
-      figure("workers", "workers", number, "that ran it"),
+      figure("workers", "workers", number, "that have run it"),
     ],
     none,
   });

@@ -32,27 +32,27 @@ export function tour(data, mayAct) {
   const steps = [
     [
       "Add a job.",
-      "Its replicas go to two nodes: ◌ on their way, ○ held, ● in a queue.",
+      "Its replicas go to two nodes: ◌ in transit, ○ held, ● in a queue.",
       counts.added > 0,
       up[0] && ["Add a job", act(data, "add", { node: up[0].name, queue: "mail", count: 1, replicate: Math.min(2, nodes.length), retry: 5 })],
     ],
     [
       "Take it, as a worker would.",
-      "You have 5 s (RETRY) to acknowledge it. Until then no one else gets it.",
+      "You have 5 s (RETRY) to acknowledge it. Until then it is not delivered to another worker.",
       counts.delivered > 0,
       up[0] && ["Take it", act(data, "take", { node: up[0].name, queue: "mail", wait: WAIT })],
     ],
     [
-      "Kill the node that has given it to you.",
-      "Your acknowledgement cannot reach it any more.",
+      "Kill the node that has delivered it to you.",
+      "Your acknowledgement can no longer reach it.",
       wasKilled,
       victim && up.length > 1 && [`Kill ${victim.name}`, act(data, "kill", { node: victim.name })],
     ],
     [
       "Watch.",
-      "After RETRY the other holder queues the job again (again in …): at least once, not exactly once. Take it there, and acknowledge it.",
+      "After RETRY the other holder requeues the job (redelivered in …): at least once, not exactly once. Take it there, and acknowledge it.",
       counts.again > 0 || counts.delivered > 1,
-      data.pace ? null : ["Let time go on", () => steer("pace", { pace: PACE })],
+      data.pace ? null : ["Run time", () => steer("pace", { pace: PACE })],
     ],
   ];
   const now = steps.findIndex(([, , isDone]) => !isDone);
@@ -68,7 +68,7 @@ export function tour(data, mayAct) {
     "First steps",
     { id: "tour", tools: element("button", { class: "plain", click: () => putAway(true) }, "Hide") },
     element("ol", { class: "steps" }, steps.map(line)),
-    now < 0 && element("p", {}, "Now cut a link, set a clock wrong, or let workers run; then ", element("b", {}, "Finish"), " judges the whole run."),
+    now < 0 && element("p", {}, "Now cut a link, change a clock, or run workers; then ", element("b", {}, "Finish"), " judges the whole run."),
     element(
       "p",
       { class: "small" },

@@ -35,7 +35,7 @@ export function viewBar(page) {
       "li",
       { key: view.name },
       element("a", { href: view.hash, "aria-current": view.hash === location.hash ? "true" : null }, named(view.name)),
-      element("button", { class: "plain", "aria-label": `Forget the view ${view.name}`, click: drop }, "✕"),
+      element("button", { class: "plain", "aria-label": `Delete the view ${view.name}`, click: drop }, "✕"),
     );
   };
   return element(
@@ -61,7 +61,7 @@ function ask(hash) {
     element(
       "form",
       { submit },
-      element("p", { class: "note" }, "This browser remembers it. To pass it on, copy its link."),
+      element("p", { class: "note" }, "This browser stores the view. To share it, copy its link."),
       element("label", { class: "field" }, element("span", {}, "name"), element("input", { name: "name", required: true, maxlength: 60, "data-first": true, autocomplete: "off" })),
       element("div", { class: "answers" }, element("button", { type: "button", click: close }, "Back"), element("button", { class: "main" }, "Save")),
     ),

@@ -12,7 +12,7 @@ export const workers = {
   topics: () => ({ workers: {} }),
   view(heard) {
     const put = heard.workers;
-    if (!put?.data) return [heading("Workers"), waiting(put, "who takes jobs")];
+    if (!put?.data) return [heading("Workers"), waiting(put, "workers and clients")];
     const { workers: list, clients } = put.data;
     const clientRows = clientTable(clients ?? [], noneOf(put, "No other client is connected."));
     const workerRows = list.length ? workerTable(list) : null;
@@ -20,7 +20,7 @@ export const workers = {
     return [
       heading("Workers", words(put), element("a", { href: "#/tasks" }, "Run times of tasks")),
       unreached(put),
-      card("Workers", {}, workerRows?.drawn ?? empty(noneOf(put, "No worker of the task library gives a sign of life."))),
+      card("Workers", {}, workerRows?.drawn ?? empty(noneOf(put, "No worker of the task library has reported."))),
       card("Plain clients", { note: some(put.data) }, clientRows.drawn),
     ];
   },
@@ -56,7 +56,7 @@ function workerTable(list) {
       { label: "queues", class: "names", cell: (worker) => named(worker.queues.join(" ")) },
       { label: "slots", cell: slots },
       { label: "works on", cell: running },
-      { label: "sign of life", isNumber: true, cell: (worker) => (worker.beat_s === null ? UNKNOWN : `${span(worker.beat_s)} ago`) },
+      { label: "last report", isNumber: true, cell: (worker) => (worker.beat_s === null ? UNKNOWN : `${span(worker.beat_s)} ago`) },
       { label: "taken/s", isNumber: true, cell: (worker) => rate(isAway(worker) ? null : worker.taken_s) },
       { label: "memory", isNumber: true, cell: (worker) => bytes(worker.rss) },
     ],

@@ -78,7 +78,7 @@ async def _break(tab: devtools.Tab, served: consoles.Served) -> None:
     prefers = {"name": "prefers-color-scheme", "value": "dark"}
     await tab.ask("Emulation.setEmulatedMedia", features=[prefers])
     await tab.open(served.address)
-    await tab.has("Nothing yet.")
+    await tab.has("No operation yet.")
     await tab.press("A")
     await tab.has("a job to n1")
     served.sandbox.box.run_to(1_000_000)

@@ -78,9 +78,9 @@ def overview(_args: Said) -> Said:
             {"level": "bad", "text": "n3: no answer for 12 s", "link": "#/cluster"},
             {
                 "level": "warn",
-                "text": 'queue "mail": 41,209 jobs, the oldest waits for 14 min, nobody takes them',
+                "text": 'queue "mail": 41,209 jobs, the oldest 14 min old; it has no consumers',
                 "link": "#/queue/mail",
-                "advice": "start workers for it, or purge what nobody wants",
+                "advice": "start workers for these jobs, or purge the queue",
                 "operation": "queues purge",
                 "args": {"queue": "mail"},
             },
@@ -283,7 +283,7 @@ def job(args: Said) -> Said:
         "body_b64": None,
         "explain": [
             "survives the loss of any one node",
-            "comes again 60 s after its delivery, unless a worker acknowledges it",
+            "redelivered 60 s after its delivery, unless a worker acknowledges it",
             "is gone after 24 h, done or not",
         ],
     }

@@ -147,7 +147,7 @@ async def test_an_action_that_cannot_be_undone_asks_for_a_word(tab: Tab, fake: F
     await opened(tab, fake, "#/queues", "mail")
 
     await tab.press("j", "D")
-    await tab.has("41,209 jobs end", "To go on, type mail")
+    await tab.has("41,209 jobs end", "To confirm, type mail")
     await tab.press(*"mai", "Enter")
     assert await tab.run("document.querySelector('dialog .main').disabled")
     assert not [said for said in fake.asked if "token" in said]
@@ -169,11 +169,11 @@ async def test_an_action_goes_to_all_rows_that_are_chosen(tab: Tab, fake: Fake) 
     await opened(tab, fake, "#/queues", "mail")
 
     await tab.press("j", "x", "j", "x")
-    await tab.has("2 chosen")
+    await tab.has("2 selected")
     await tab.press(".")
     await tab.has("Pause")
     await tab.press("P", "Enter")
-    await tab.has("Pause: 2 chosen")
+    await tab.has("Pause: 2 selected")
     await tab.until("document.querySelector('dialog .main')?.innerText === 'Pause'")
     await tab.press("Enter")
     await tab.until("document.querySelectorAll('ul.outcome').length === 2")
@@ -195,7 +195,7 @@ async def test_a_form_asks_for_what_an_action_has_to_know(tab: Tab, fake: Fake) 
 async def test_the_form_of_limits_begins_with_those_of_the_queue(tab: Tab, fake: Fake) -> None:
     fake.plans["queues limit"] = {"says": ["it has these limits"], "token": "t"}
     await opened(
-        tab, fake, "#/queue/sms", "20 leased, 100 per 60 s, burst 5", "waits for its limits"
+        tab, fake, "#/queue/sms", "20 leased, 100 per 60 s, burst 5", "waits because of its limits"
     )
 
     await tab.press("L")

@@ -60,10 +60,10 @@ async def test_no_dialog_breaks_a_rule(tab: Tab, fake: Fake, theme: str) -> None
 
     await opened(tab, fake, "#/queues", "mail")
     for keys, text in (
-        ("?", "the pages of the bar"),
+        ("?", "the pages of the menu"),
         (".", "Add a job"),
         ("A", "body of the job"),
-        ("jD", "To go on, type"),
+        ("jD", "To confirm, type"),
     ):
         await tab.press(*keys)
         await tab.has(text)

@@ -82,7 +82,7 @@ async def test_a_name_that_cannot_be_typed_is_not_asked_for(
     await opened(tab, fake, "#/queue/mail", "Oldest (10)")
 
     await tab.press("D")
-    await tab.has("To go on, type purge")
+    await tab.has("To confirm, type purge")
     await tab.press(*"purge", "Enter")
 
     await tab.has("not reached")

@@ -77,13 +77,13 @@ async def test_a_job_that_has_ended_shows_its_outcome_and_offers_nothing(
     }
     await opened(tab, fake, "#/jobs?state=ended&queue=mail", "acknowledged", "mailer")
     shown = (await tab.text()).lower()
-    assert "who took it" in shown
+    assert "delivered to" in shown
     assert "redrive all" not in shown
     assert "acknowledge all" not in shown
 
     await tab.click("tbody th a, tbody td a", "D-")
 
-    await tab.has("who took it", "TimeoutError")
+    await tab.has("delivered to", "TimeoutError")
     assert "Requeue" not in await tab.text()
 
 
@@ -102,7 +102,7 @@ async def test_a_group_of_dead_jobs_is_redriven(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/dead", "LookupError")
 
     await tab.press("j", "R")
-    await tab.has("To go on, type 1100")
+    await tab.has("To confirm, type 1100")
 
     [asked] = [said for said in fake.asked if said.get("operation") == "jobs redrive"]
     assert asked["filter"]["error"] == "LookupError"
@@ -129,8 +129,8 @@ async def test_the_stalls_of_a_node_are_one_line(tab: Tab, fake: Fake) -> None:
 
     lines = await tab.run("[...document.querySelectorAll('.marks li')].map((li) => li.innerText)")
     assert [line.split(" ", 1)[1] for line in lines] == [
-        "n2 stood still 20 times, up to 2.4 s",
-        "n1 stood still for 0.7s",
+        "n2 did not run 20 times, up to 2.4 s",
+        "n1 did not run for 0.7s",
     ]
 
 
@@ -157,8 +157,8 @@ async def test_charts_show_what_nodes_have_kept(tab: Tab, fake: Fake) -> None:
     assert await tab.run("location.hash") == "#/overview?span=hour"
     titles = "[...document.querySelector('.chart').querySelectorAll('.mark title')]"
     told = await tab.run(f"{titles}.map((each) => each.textContent.split(',')[0])")
-    assert told == ["n2 started", "n3 failed", "PURGE", "n2 stood still for 2.5s"]
-    await tab.has("What happened", "n3 failed", "n2 stood still for 2.5s")
+    assert told == ["n2 started", "n3 failed", "PURGE", "n2 did not run for 2.5s"]
+    await tab.has("What happened", "n3 failed", "n2 did not run for 2.5s")
     pieces = await tab.run("document.querySelector('.chart .line').getAttribute('d')")
     assert pieces.count("M") == 2
     await tab.click(".segments button", "1 d")

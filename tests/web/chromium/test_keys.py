@@ -56,12 +56,12 @@ async def test_space_freezes_what_is_shown(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake)
 
     await tab.press(" ")
-    await tab.has("frozen at")
+    await tab.has("paused at")
     await tab.run("new Promise((done) => setTimeout(done, 0))")
     assert fake.subscribed() == {}
     await tab.press(" ")
     await tab.has("live")
-    await tab.until("!document.body.innerText.includes('frozen')")
+    await tab.until("!document.body.innerText.includes('paused at')")
     assert set(fake.subscribed()) == {"history", "overview"}
 
 
@@ -81,7 +81,7 @@ async def test_keys_are_listed_and_escape_closes_the_list(tab: Tab, fake: Fake) 
     await opened(tab, fake)
 
     await tab.press("?")
-    await tab.has("freeze what is shown, and go on")
+    await tab.has("pause and resume the display")
     await tab.press("Escape")
     await tab.until("!document.querySelector('dialog').open")
     await tab.press("3")

@@ -11,7 +11,7 @@ async def test_a_lost_connection_is_told_and_comes_back(tab: Tab, fake: Fake) ->
 
     fake.is_away = True
     await fake.hang_up()
-    await tab.has("Not connected since", "What is shown is from then.", "mail")
+    await tab.has("Not connected since", "The display is from that time.", "mail")
     fake.is_away = False
     fake.topics = {**fake.topics, "queues": lambda args: {**scene.queues(args), "total": 99}}
     await tab.click("button", "Try now")
@@ -45,7 +45,7 @@ async def test_an_action_that_loses_its_connection_does_not_tell_a_lie(
     await tab.until("document.querySelector('.pulse.away')")
     await tab.press("Enter")
 
-    await tab.has("There is no connection to the server now.")
+    await tab.has("The server is not connected.")
 
 
 async def test_what_is_new_is_shown_and_focus_stays(tab: Tab, fake: Fake) -> None:

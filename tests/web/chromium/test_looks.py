@@ -68,7 +68,7 @@ async def test_every_text_stands_out(tab: Tab, fake: Fake, theme: str) -> None:
         assert len(found) > 20
         assert {name: ratio for name, ratio in found.items() if ratio < LEAST} == {}, title
     await opened(tab, fake, "#/later", "Later")
-    for key, text in (("?", "the pages of the bar"), (".", "Run now")):
+    for key, text in (("?", "the pages of the menu"), (".", "Run now")):
         await tab.press("j", key)
         await tab.has(text)
         found = await tab.run(CONTRASTS)
@@ -118,7 +118,7 @@ async def test_the_bar_has_room_for_what_it_says(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake)
 
     await tab.press(" ")
-    await tab.has("frozen at")
+    await tab.has("paused at")
 
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert await tab.run(wide) == 0
@@ -188,7 +188,7 @@ async def test_the_whole_bar_is_in_sight_on_a_phone(tab: Tab, fake: Fake) -> Non
         " [each.ariaLabel ?? each.innerText.trim(), each.getBoundingClientRect().right])"
     )
     shown = {name for name, right in await tab.run(rights) if 0 < right <= 390}
-    assert {"Between looks", "Freeze", "Go to", "Link", "Dark", "Keys"} <= shown
+    assert {"Refresh interval", "Pause", "Go to", "Link", "Dark", "Keys"} <= shown
 
 
 async def test_the_name_of_a_queue_has_the_room_of_its_table(tab: Tab, fake: Fake) -> None:
@@ -205,7 +205,7 @@ async def test_the_name_of_a_queue_has_the_room_of_its_table(tab: Tab, fake: Fak
     )
     assert await tab.run(f"{cut}.length") == 0
     badge = "document.querySelector('tbody tr:nth-child(2) th .badge').innerText"
-    assert await tab.run(badge) == "stopped both ways at 1 of 3"
+    assert await tab.run(badge) == "paused both ways at 1 of 3"
 
 
 async def test_a_long_error_is_whole_in_its_row(tab: Tab, fake: Fake) -> None:

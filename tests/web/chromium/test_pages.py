@@ -61,15 +61,15 @@ async def test_the_overview_tells_what_is_wrong_first(tab: Tab, fake: Fake) -> N
 
     assert await tab.run("document.querySelector('.findings li').className") == "bad"
     assert await tab.text("#said") == (
-        'n3: no answer for 12 s. queue "mail": 41,209 jobs, the oldest waits for 14 min,'
-        " nobody takes them"
+        'n3: no answer for 12 s. queue "mail": 41,209 jobs, the oldest 14 min old;'
+        " it has no consumers"
     )
     await tab.click(".findings a", "mail")
     await tab.has("Queue mail")
 
 
 async def test_a_finding_offers_the_operation_that_fits(tab: Tab, fake: Fake) -> None:
-    await opened(tab, fake, "", "start workers for it, or purge what nobody wants")
+    await opened(tab, fake, "", "start workers for these jobs, or purge the queue")
 
     await tab.click(".findings .remedy button", "Purge")
 
@@ -95,7 +95,9 @@ async def test_nodes_that_did_not_answer_are_named(tab: Tab, fake: Fake) -> None
 
     await opened(tab, fake, "#/queues")
 
-    await tab.has("No answer from n3: no answer within 1 s. Its queues count as they were last")
+    await tab.has(
+        "No answer from n3: no answer within 1 s. Its queues count with their last figures"
+    )
 
 
 async def test_totals_say_which_nodes_they_lack(tab: Tab, fake: Fake) -> None:
@@ -169,7 +171,7 @@ async def test_zones_are_shown_of_nodes_and_of_the_holders_of_a_job(tab: Tab, fa
 
     await tab.run(f"location.hash = '#/job/{scene.JOB}'")
 
-    await tab.has("confirmed by 1 of 2 nodes; the rest follows, or is made again")
+    await tab.has("confirmed by 1 of 2 nodes; the others follow or are re-created")
     await tab.has("its copy is in zone east")
     await tab.has("the first in zone west")
     await tab.has("none yet")
@@ -179,7 +181,7 @@ async def test_a_queue_that_is_not_counted_yet_is_opened_by_its_name(tab: Tab, f
     await opened(tab, fake, "#/queues", "mail")
 
     await tab.press("/", *"rare")
-    await tab.has("None that has been counted so far.")
+    await tab.has("No queue that was counted so far.")
     await tab.click("td a", "Open the queue rare")
 
     await tab.has("Queue rare", "Oldest (10)")
@@ -216,7 +218,7 @@ async def test_what_is_not_known_is_a_dash(tab: Tab, fake: Fake) -> None:
         },
     }
 
-    await opened(tab, fake, "", "Nothing is wrong as far as is known.", "—\nqueued", "loading")
+    await opened(tab, fake, "", "No problem is known.", "—\nqueued", "loading")
 
     assert not {"NaN", "undefined", "null"} & set((await tab.text()).split())
 
@@ -270,8 +272,8 @@ async def test_what_no_node_answers_is_not_absent(tab: Tab, fake: Fake) -> None:
         "tasks": lambda _args: {"window_s": 600, "tasks": [], "running": []},
     }
 
-    for page, absent in (("workers", "0 live workers"), ("tasks", "Nothing runs now")):
-        await opened(tab, fake, f"#/{page}", "Not known: no answer from n3.")
+    for page, absent in (("workers", "0 live workers"), ("tasks", "No job is running")):
+        await opened(tab, fake, f"#/{page}", "Unknown: no answer from n3.")
         assert absent not in await tab.text("main")
 
 
@@ -288,11 +290,11 @@ async def test_what_lacks_a_node_is_no_whole(tab: Tab, fake: Fake) -> None:
 
     for page, absent in (
         ("dead", "No job is dead"),
-        ("jobs", "No job fits"),
+        ("jobs", "No job matches"),
         ("later", "No job is delayed"),
         ("queue/gone", "No node has a queue"),
     ):
-        await opened(tab, fake, f"#/{page}", "Not known: no answer from n3.")
+        await opened(tab, fake, f"#/{page}", "Unknown: no answer from n3.")
         assert absent not in await tab.text("main")
     await opened(tab, fake, "#/later", "≥0 delayed jobs")
 

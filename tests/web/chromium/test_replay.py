@@ -83,7 +83,7 @@ async def test_a_pinned_plan_is_played_and_taken_over(tab: Tab) -> None:
         await tab.press("T")
         await tab.has("scenario careless-clients, seed 26")
         await tab.until(f"document.querySelector('.sandbox-time')?.innerText === '{moment:.6f} s'")
-        await tab.has("time stands still")
+        await tab.has("time is stopped")
 
         assert abs(served.sandbox.box.now - moment * 1_000_000) <= 1
         await tab.press("j", "K")
@@ -98,12 +98,14 @@ async def test_a_pinned_plan_is_played_and_taken_over(tab: Tab) -> None:
 async def test_a_run_with_operations_is_not_dropped_by_a_link_without_a_question(tab: Tab) -> None:
     async with serving("--scenario", PIN) as served:
         await tab.open(served.address + "#/sandbox")
-        await tab.has("scenario careless-clients", "time stands still")
+        await tab.has("scenario careless-clients", "time is stopped")
         served.sandbox.do({"operation": "kill", "node": "n1"})
         await tab.has("n1 is killed, since")
 
         await tab.run("location.hash = '#/sandbox?at=2000000'")
-        await tab.has("The run is dropped, for everybody", "the scenario is played up to 2.000 s")
+        await tab.has(
+            "The run is discarded, in all browsers", "the scenario is played up to 2.000 s"
+        )
         await tab.press("Escape")
         await tab.until("!document.querySelector('dialog').open")
         assert (served.sandbox.epoch, await tab.run("location.hash")) == (1, "#/sandbox")
@@ -121,12 +123,14 @@ async def test_a_run_whose_time_has_gone_on_is_not_dropped_by_a_link_without_a_q
 ) -> None:
     async with serving("--scenario", PIN) as served:
         await tab.open(served.address + "#/sandbox")
-        await tab.has("scenario careless-clients", "time stands still")
+        await tab.has("scenario careless-clients", "time is stopped")
         served.sandbox.box.run_to(1_000_000)
         await tab.has("1.000000 s")
 
         await tab.run("location.hash = '#/sandbox?at=2000000'")
-        await tab.has("The run is dropped, for everybody", "the scenario is played up to 2.000 s")
+        await tab.has(
+            "The run is discarded, in all browsers", "the scenario is played up to 2.000 s"
+        )
         await tab.press("Escape")
         await tab.until("!document.querySelector('dialog').open")
 
@@ -137,12 +141,12 @@ async def test_a_run_whose_time_has_gone_on_is_not_dropped_by_a_link_without_a_q
 async def test_without_a_scenario_such_a_link_is_refused_without_a_question(tab: Tab) -> None:
     async with serving("--sandbox") as served:
         await tab.open(served.address)
-        await tab.has("3 simulated nodes", "time stands still")
+        await tab.has("3 simulated nodes", "time is stopped")
         served.sandbox.do({"operation": "kill", "node": "n1"})
         await tab.has("n1 is killed, since")
 
         await tab.run("location.hash = '#/sandbox?at=2000000'")
-        await tab.has("there is no scenario to go on from: give --scenario to the console")
+        await tab.has("there is no scenario to take over: give --scenario to the console")
 
         assert not await tab.run("document.querySelector('dialog').open")
         assert served.sandbox.epoch == 1

@@ -38,7 +38,7 @@ async def test_a_cluster_is_cut_and_killed_and_healed_and_the_job_comes_again(
     tab: Tab, served: Served
 ) -> None:
     await tab.open(served.address)
-    await tab.has("3 simulated nodes, seed 7", "time stands still", "Nothing yet.")
+    await tab.has("3 simulated nodes, seed 7", "time is stopped", "No operation yet.")
     assert await tab.run("location.hash") == "#/sandbox"
 
     await tab.click("#add button")
@@ -65,7 +65,7 @@ async def test_a_cluster_is_cut_and_killed_and_healed_and_the_job_comes_again(
     await tab.click("#take button")
     await tab.has("a job of queue mail is taken at n2")
     await at(tab, served, 25)
-    await tab.has("comes again", "2×")
+    await tab.has("redelivered", "2×")
     await tab.until("document.querySelectorAll('.timeline .lifelines text').length > 3")
     await tab.click("li:last-child button", "Acknowledge")
     await tab.click("button", "Finish")
@@ -83,14 +83,14 @@ async def test_a_cluster_is_cut_and_killed_and_healed_and_the_job_comes_again(
 @pytest.mark.slow
 async def test_keys_do_what_buttons_do(tab: Tab, served: Served) -> None:
     await tab.open(served.address)
-    await tab.has("Nothing yet.")
+    await tab.has("No operation yet.")
 
     await tab.press("j", "j", "K")
     await tab.has("n2 is killed")
     await tab.press("R", "P")
     await tab.has("n2 is paused, since")
     await tab.press("P", "S", "W", "L")
-    await tab.has("n2 goes on", "slow 200 ms", "clock +1 h", "n2 announces that it leaves")
+    await tab.has("n2 resumes", "slow 200 ms", "clock +1 h", "n2 announces that it leaves")
     await tab.press("H")
     await tab.has("None of yours.")
     await tab.press("x", "C")
@@ -100,22 +100,22 @@ async def test_keys_do_what_buttons_do(tab: Tab, served: Served) -> None:
     await tab.press("ArrowRight")
     await tab.until("!document.querySelector('.sandbox-time').innerText.startsWith('0.000000 ')")
     await tab.press("v")
-    await tab.has("so far no promise is broken")
+    await tab.has("no guarantee is violated so far")
     await tab.press("?")
-    await tab.has("let time go on, and stop", "the pages of the bar")
+    await tab.has("run and stop time", "the pages of the menu")
     await tab.press("Escape", " ")
-    await tab.has("time goes on ×1")
+    await tab.has("time runs ×1")
     await tab.press("+")
-    await tab.has("time goes on ×2")
+    await tab.has("time runs ×2")
     await tab.press(" ")
-    await tab.has("time stands still")
+    await tab.has("time is stopped")
     await tab.press("F")
     await tab.has("PASS")
     await tab.press("B")
-    await tab.has("The run is dropped, for everybody")
+    await tab.has("The run is discarded, in all browsers")
     await tab.run("document.querySelector('dialog [name=nodes]').value = '5'")
     await tab.press("Enter")
-    await tab.has("5 simulated nodes", "Nothing yet.")
+    await tab.has("5 simulated nodes", "No operation yet.")
 
 
 async def test_a_worker_is_added_and_removed_and_one_link_is_cut_one_way(
@@ -140,7 +140,7 @@ async def test_a_worker_is_added_and_removed_and_one_link_is_cut_one_way(
 async def test_two_browsers_share_it_and_a_reader_only_looks(browser: str, tab: Tab) -> None:
     async with serving("--sandbox", web_read_only=True) as served:
         await tab.open(served.address)
-        await tab.has("Nothing yet.", "read only")
+        await tab.has("No operation yet.", "read only")
         assert (
             await tab.run("document.querySelectorAll('#page form, .operations button').length") == 0
         )
@@ -161,7 +161,7 @@ async def test_two_browsers_share_it_and_a_reader_only_looks(browser: str, tab: 
 async def test_every_text_of_it_stands_out(tab: Tab, served: Served, theme: str) -> None:
     await use(tab, prefers_color_scheme=theme, prefers_reduced_motion="reduce")
     await tab.open(served.address)
-    await tab.has("Nothing yet.")
+    await tab.has("No operation yet.")
     await tab.press("A", "C", "K", "j", "x", "C", "T")
     await tab.has("a job of queue mail is taken")
     await at(tab, served, 3)
@@ -183,7 +183,7 @@ async def test_a_narrow_screen_has_room_for_it(tab: Tab, served: Served) -> None
         width=480, height=800, deviceScaleFactor=1, mobile=False,
     )  # fmt: skip
     await tab.open(served.address)
-    await tab.has("Nothing yet.")
+    await tab.has("No operation yet.")
     await tab.press("A")
     await tab.has("a job to n1")
     await at(tab, served, 1)
@@ -199,15 +199,15 @@ async def test_what_fails_is_told_and_it_can_be_begun_anew(tab: Tab, served: Ser
         raise KeyError("of a test")
 
     await tab.open(served.address)
-    await tab.has("Nothing yet.")
+    await tab.has("No operation yet.")
     served.sandbox.box.run_to = broken
 
     await tab.press(" ")
-    await tab.has("the simulator has failed, the log says where: KeyError: 'of a test'")
+    await tab.has("the simulator has failed, see the log: KeyError: 'of a test'")
     await tab.press("B")
-    await tab.has("The run is dropped, for everybody")
+    await tab.has("The run is discarded, in all browsers")
     await tab.press("Enter")
-    await tab.has("time stands still", "Nothing yet.")
+    await tab.has("time is stopped", "No operation yet.")
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ async def test_rows_that_do_not_come_are_asked_for_again_but_not_at_once(
     tab: Tab, served: Served
 ) -> None:
     await tab.open(served.address)
-    await tab.has("Nothing yet.")
+    await tab.has("No operation yet.")
     await tab.run("window.kept = fetch, window.asked = [], 0")
     fails = "() => { asked.push(performance.now()); return Promise.reject(Error('of a test')); }"
     await tab.run(f"window.fetch = {fails}, 0")
@@ -248,7 +248,7 @@ async def test_rows_that_do_not_come_are_asked_for_again_but_not_at_once(
 
 async def test_a_first_time_user_is_led_through_a_redelivery(tab: Tab, served: Served) -> None:
     await tab.open(served.address)
-    await tab.has("First steps", "Nothing yet.", "Idle time is compressed")
+    await tab.has("First steps", "No operation yet.", "Idle time is compressed")
 
     for label, result in (
         ("Add a job", "hello 1"),
@@ -256,7 +256,7 @@ async def test_a_first_time_user_is_led_through_a_redelivery(tab: Tab, served: S
         ("Kill n1", "n1 is killed"),
     ):
         await tab.click("#tour button", label)
-        await tab.has(result, "time goes on")
+        await tab.has(result, "time runs")
     await tab.has("✓ Kill the node", "After RETRY")
     served.sandbox.box.run_to(served.sandbox.box.now + 12 * SECOND)
     await tab.run("document.querySelector('#take [name=node]').value = 'n2'")

@@ -133,8 +133,8 @@ async def test_a_trace_that_has_ended_or_has_gaps_says_so(tab: Tab, fake: Fake) 
 
     await opened(tab, fake, JOB)
 
-    await tab.has("51 events were left out", "The trace has ended", "Trace on")
-    await tab.has("No answer from n3: no answer within 1 s. What follows is without it.")
+    await tab.has("51 events were dropped", "The trace has ended", "Trace on")
+    await tab.has("No answer from n3: no answer within 1 s. The figures below exclude it.")
 
 
 async def test_a_job_that_has_gone_still_has_its_trace(tab: Tab, fake: Fake) -> None:

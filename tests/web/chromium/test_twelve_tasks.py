@@ -149,7 +149,7 @@ async def carry_out(tab: Tab) -> None:
 
 async def test_which_queue_is_stuck_and_why(tab: Tab, place: Place) -> None:
     await begun(tab, place, "Queues")
-    await tab.click("button", "stuck: nobody takes")
+    await tab.click("button", "stuck: no consumers")
 
     await tab.until("document.querySelectorAll('tbody tr').length === 1")
     await tab.has("orders", "7", "none")
