@@ -236,7 +236,7 @@ class Arguments:
         try:
             self._signature.bind(*envelope.args, **envelope.kwargs)
         except TypeError as error:
-            raise BadBodyError(f"arguments do not fit: {error}") from error
+            raise BadBodyError(f"invalid arguments: {error}") from error
         readers = self._readers[envelope.form]
         args = [
             _read(readers[name], part, f"$.args[{place}]")
@@ -277,7 +277,7 @@ def _read(read: Read, part: Part, path: str) -> Any:
     try:
         return read(part)
     except Exception as error:  # types of users may raise anything
-        raise BadBodyError(f"arguments do not fit: {_at(error, path)}") from error
+        raise BadBodyError(f"invalid arguments: {_at(error, path)}") from error
 
 
 def _at(error: Exception, path: str) -> str:

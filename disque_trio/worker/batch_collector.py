@@ -96,11 +96,11 @@ def collector(
         ends = found.ends(enqueuer.max_body // 2)
         if unreported:
             missing = f"{len(unreported)} of {counted(size, 'member')}"
-            why_not = f"its producer has ended before it had added {missing}"
+            why_not = f"its producer ended before it added {missing}"
         elif if_failed == "skip" and ends.failed:
             why_not = found.tally.failures()
         if why_not:
-            job.log.warning("batch %s: its continuation is not added: %s", batch, why_not)
+            job.log.warning("batch %s: cannot add its continuation: %s", batch, why_not)
             result = _failed(batch, why_not)
             await send_failure(enqueuer, headers, copies, result)
         else:
@@ -278,7 +278,7 @@ def _read(job: Delivered) -> Token:
     try:
         return tokens.read(job.body)
     except codec.BAD_INPUT as error:
-        _log.warning("%s is not a token of a batch: %s", job.id, error)
+        _log.warning("%s is not the token of a batch: %s", job.id, error)
         return Token()
 
 
@@ -286,7 +286,7 @@ async def _added_before(client: "clients.Client", batch: str, then: dict[str, An
     """The result of a collector, if an earlier delivery of it has added the job that follows."""
     holder = await key_holder(client, place_of(codec.read_step(then)))
     if holder is None:
-        return _failed(batch, "no node has its continuation: it was not added, or ended long ago")
+        return _failed(batch, "no node has its continuation: it was never added, or has ended")
     return codec.Result(batch, next=holder.id)
 
 

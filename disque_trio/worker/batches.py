@@ -173,8 +173,8 @@ class _Roster:
             await self._send_token(token)
         if self._unsent:
             _log.warning(
-                "%s: no node accepts the list of the members' jobs: members without a report "
-                "count as late after %d s",
+                "%s: no node stores the list of the members: members without a report count "
+                "as late after %d s",
                 self.queue,
                 self.deadline,
             )

@@ -109,7 +109,7 @@ def _to_plain(value: Any) -> Any:
             return plain(value)
     name = type(value).__qualname__
     if isinstance(value, tuple | frozenset | None):  # msgspec passes such values here only as keys
-        raise NotInJSONError(f"JSON has no keys of type {name}")
+        raise NotInJSONError(f"JSON cannot have keys of type {name}")
     raise TypeError(f"a value of type {name} cannot be encoded")
 
 
@@ -227,7 +227,7 @@ def _check_finite(value: Any) -> None:
     while todo:
         each = todo.pop()
         if isinstance(each, float) and not math.isfinite(each):
-            raise NotInJSONError(f"JSON has no {each}: None or a text can be sent")
+            raise NotInJSONError(f"JSON cannot encode {each}: send None or text")
         if isinstance(each, dict):
             todo += each.values()
         elif isinstance(each, list | tuple | set | frozenset):
@@ -269,7 +269,9 @@ def check_keys(kind: Any) -> None:
             for key in getattr(each.key_type, "types", (each.key_type,)):
                 if isinstance(key, _NO_KEYS):
                     name = type(key).__name__.removesuffix("Type").lower()
-                    raise TypeError(f"JSON has no keys of type {name}: use App(form='msgpack')")
+                    raise TypeError(
+                        f"JSON cannot have keys of type {name}: use App(form='msgpack')"
+                    )
 
 
 def is_complete(kind: Any) -> bool:

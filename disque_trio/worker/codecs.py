@@ -87,7 +87,7 @@ class Zlib(Codec):
         if len(found) > most:
             raise ValueError(f"it has more than {most} bytes")
         if not decompressor.eof or decompressor.unused_data:
-            raise ValueError("it is damaged (cut off, or with more behind it)")
+            raise ValueError("it is damaged (truncated, or followed by other data)")
         return found
 
 
@@ -136,10 +136,10 @@ class ClaimCheck(Codec):
             found = self.store.get(key)
         except KeyError:
             raise ValueError(
-                f"the store has no body {key}: it has expired, or the job was done before"
+                f"the store does not have body {key}: it has expired, or the job has ended"
             ) from None
         if len(found) > most:
-            raise ValueError(f"it has {counted(len(found), 'byte')}, of {most:,} at most")
+            raise ValueError(f"it has {counted(len(found), 'byte')}, and the limit is {most:,}")
         return found
 
     def forget(self, body: bytes) -> None:
@@ -158,7 +158,7 @@ def _named(codecs: Sequence[Codec]) -> Mapping[str, Codec]:
         if not isinstance(each, Codec) or not isinstance(getattr(each, "name", None), str):
             raise ValueError(f"codec={each!r}: a codec is a subclass of Codec, with a name")
         if found.setdefault(each.name, each) is not each:
-            raise ValueError(f"two codecs are called {each.name}")
+            raise ValueError(f"two codecs have the name {each.name}")
     return found
 
 
@@ -182,7 +182,7 @@ class Codecs:
             raise ValueError("codec= is a codec or a list of codecs, decodes= a list")
         chosen = (written,) if isinstance(written, Codec) else tuple(written)
         if len(chosen) > _MOST_CODECS:
-            raise ValueError(f"there are at most {_MOST_CODECS} codecs")
+            raise ValueError(f"at most {_MOST_CODECS} codecs are possible")
         known = _named((*chosen, *read))
         for each, following in pairwise(chosen):
             if each.keeps and not following.keeps:
@@ -222,7 +222,7 @@ class Codecs:
         if len(found) > self.max_body:
             raise TooLargeError(
                 f"{task}: the encoded body has {counted(len(found), 'byte')}, "
-                f"of {self.max_body:,} at most"
+                f"and the limit is {self.max_body:,}"
             )
         return found
 
@@ -268,7 +268,7 @@ class Codecs:
             raise BadBodyError(f"unreadable: the body names {counted(len(coded.codecs), 'codec')}")
         for name in coded.codecs:
             if name not in self.known:
-                raise NewerBodyError(f"codec {name:.100} is not known: name it in App(codec=…)")
+                raise NewerBodyError(f"codec {name:.100} is unknown: add it to App(codec=…)")
 
     def waits(self, coded: codec.Coded) -> bool:
         """Does any of its codecs block?"""

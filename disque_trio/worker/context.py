@@ -133,7 +133,7 @@ class Job(Generic[State]):
         Raises `ValueError` for another number. If no node accepts the update, a warning is
         logged."""
         if not 0 <= percent <= 100:
-            raise ValueError(f"progress is {percent}: it is from 0 to 100")
+            raise ValueError(f"progress is {percent}: it must be from 0 to 100")
         if self._tell is not None:
             await self._tell(self, percent, text)
 
@@ -168,7 +168,7 @@ def current_job() -> Job[Any]:
     try:
         return current.get()
     except LookupError:
-        raise NoJobError("no job runs here: call it inside of a handler") from None
+        raise NoJobError("no job is running here: call it inside a handler") from None
 
 
 def number(headers: Mapping[str, Any], name: str) -> int:

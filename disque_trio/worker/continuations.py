@@ -76,7 +76,7 @@ async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> records.Done
             _warn(job, "the attempt has failed")
             raise
         await anyio.sleep(pause)
-    raise AssertionError("tries are endless")
+    raise AssertionError("attempts are endless")
 
 
 def _warn(job: Job[Any], what: str) -> None:
@@ -146,7 +146,7 @@ async def _report_end(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
 
 
 def _warn_unreported(job: Job[Any], why: str) -> None:
-    job.log.warning("its end cannot be reported to the waiting client or batch: %s", why)
+    job.log.warning("cannot report its end to the waiting client or batch: %s", why)
 
 
 async def report_progress(enqueuer: Enqueuer, job: Job[Any], percent: float, text: str) -> None:
@@ -156,7 +156,7 @@ async def report_progress(enqueuer: Enqueuer, job: Job[Any], percent: float, tex
             progress = codec.Result(_key(job), progress=(percent, escaped(text[:_LONGEST_TEXT])))
             await replies.add(enqueuer, job.headers, job.copies, progress)
         except DisqueError as error:
-            job.log.warning("its progress cannot be reported to the waiting client: %s", error)
+            job.log.warning("cannot report its progress to the waiting client: %s", error)
 
 
 def _result(enqueuer: Enqueuer, job: Job[Any], value: object) -> codec.Result:
@@ -171,7 +171,7 @@ def _result(enqueuer: Enqueuer, job: Job[Any], value: object) -> codec.Result:
     task = enqueuer.app and enqueuer.app.find_task(job.task)
     if task and (change := task.arguments.first_change(value, part)):
         job.log.warning(
-            "its result, and maybe those of later jobs of %s, do not arrive as they are: %s; "
+            "its result, and maybe those of later jobs of %s, change when they are encoded: %s; "
             "annotate the function with its type",
             job.task,
             change,

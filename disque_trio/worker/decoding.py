@@ -78,6 +78,6 @@ class Decoding:
                     self.codecs.forget, run.coded, abandon_on_cancel=True
                 )
             except Exception as error:  # codecs of users may raise anything
-                text = "what a codec keeps for %s %s cannot be deleted: %s"
+                text = "cannot delete the data of a codec for %s %s: %s"
                 id = run.start.id.decode(errors="backslashreplace")
                 _log.warning(text, run.task, id, describe(error))

@@ -93,7 +93,7 @@ def text_of(error: BaseException) -> str:
     try:
         return str.__getitem__(str(error), slice(LONGEST_TEXT))
     except BaseException as broken:  # `__str__` is code of users
-        return f"(its text cannot be made: {name_of(type(broken))})"
+        return f"(its text cannot be computed: {name_of(type(broken))})"
 
 
 def type_and_text(error: BaseException) -> str:

@@ -111,7 +111,9 @@ class Worker:
         self._addresses = {str(each): each for each in seeds}
         for name in self.settings.nodes:
             if name not in self._addresses:
-                raise ValueError(f"{name!r} is no address of the cluster: {list(self._addresses)}")
+                raise ValueError(
+                    f"{name!r} is not an address of the cluster: {list(self._addresses)}"
+                )
         self._stats = DriverStats(name=self.name, app=self.app)
         self._slots = Slots(self.handler, self, self._most, self._stats.times)
         self._beginnings = Beginnings(self._slots.start)

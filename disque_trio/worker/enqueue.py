@@ -96,8 +96,8 @@ class Call(Generic[R_co]):
         one = attrs.evolve(following, then=())
         if one.definition.options.headers:
             raise ValueError(
-                f"{one.name}: a later step of a chain has the headers of the first step: give "
-                "headers to that one"
+                f"{one.name}: a later step of a chain has the headers of the first step: set "
+                "headers there"
             )
         return attrs.evolve(self, then=(*self.then, one, *following.then))
 
@@ -109,8 +109,8 @@ class Call(Generic[R_co]):
             return options
         if self.is_open:
             raise ValueError(
-                f"{self.name}: the group of a later step that gets a result is not known before: "
-                "name it by using(group=…)"
+                f"{self.name}: the group of a later step that gets a result is unknown until "
+                "then: set it with using(group=…)"
             )
         found = options.group(*self.args, **self.kwargs) or None
         try:
@@ -146,7 +146,7 @@ class Call(Generic[R_co]):
 def check_call(value: object) -> None:
     """Raise `ValueError` if it is no `Call`."""
     if not isinstance(value, Call):
-        raise ValueError(f"{shown(value)} is no call: write task.call(…)")
+        raise ValueError(f"{shown(value)} is not a call: write task.call(…)")
 
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ class Enqueued(JobHandle, Generic[R_co]):
         `NoResultError` on a timeout or if the job has ended without a result; and
         `NotOpenError`."""
         if self._wait is None:
-            raise self._sends("no result: give the task result_ttl")
+            raise self._sends("no result: set result_ttl of the task")
         return await self._wait(self.id, timeout)
 
     def updates(self, timeout: float | None = None) -> "AsyncIterator[Update]":
@@ -54,8 +54,8 @@ class Enqueued(JobHandle, Generic[R_co]):
         was added while the app was open. Raises `NoResultError` after `timeout` seconds, and
         `NotOpenError`."""
         if self._follow is None:
-            inside = "and add the job inside of `async with app:`"
-            raise self._sends(f"no updates: give the task result_ttl, {inside}")
+            inside = "and add the job inside `async with app:`"
+            raise self._sends(f"no updates: set result_ttl of the task, {inside}")
         return self._follow(self.id, timeout)
 
     def _sends(self, what: str) -> NotOpenError:

@@ -80,7 +80,7 @@ def checked_form(body: bytes, max_body: int = MAX_BODY) -> Form:
         raise BadBodyError("unreadable: the body is neither a JSON object nor a msgpack map")
     if len(body) > max_body:
         raise BadBodyError(
-            f"unreadable: the body has {counted(len(body), 'byte')}, of {max_body:,} at most"
+            f"unreadable: the body has {counted(len(body), 'byte')}, and the limit is {max_body:,}"
         )
     try:
         _check_depth(body, form)
@@ -97,7 +97,7 @@ def read(body: bytes, max_body: int = MAX_BODY) -> Envelope:
     except codec.BAD_INPUT as error:
         raise BadBodyError(f"unreadable: {error}") from error
     if found.v != VERSION:
-        raise NewerBodyError(f"version {found.v} of the envelope is not known")
+        raise NewerBodyError(f"version {found.v} of the envelope is unknown")
     if len(found.args) + len(found.kwargs) > MAX_ARGUMENTS:
         raise BadBodyError(f"unreadable: more than {MAX_ARGUMENTS} arguments")
     if found.headers and len(body) > MAX_HEADERS:
@@ -158,8 +158,9 @@ def write(envelope: Envelope, max_body: int = MAX_BODY) -> bytes:
         raise NotEncodableError(f"{envelope.task}: more than {MAX_ARGUMENTS} arguments")
     if len(body) > max_body:
         raise TooLargeError(
-            f"{envelope.task}: the body has {counted(len(body), 'byte')}, of {max_body:,} at most; "
-            "pass the address of large data, or raise max_body of the app"
+            f"{envelope.task}: the body has {counted(len(body), 'byte')}, and the limit is "
+            f"{max_body:,}; store large data elsewhere and pass its address, or raise "
+            "max_body of the app"
         )
     return body
 
@@ -177,7 +178,9 @@ def _unwritable(envelope: Envelope) -> Iterator[str]:
 def _check_headers(envelope: Envelope) -> None:
     size = len(codec.write(envelope.headers, envelope.form))
     if size > MAX_HEADERS:
-        raise TooLargeError(f"the headers have {counted(size, 'byte')}, of {MAX_HEADERS:,} at most")
+        raise TooLargeError(
+            f"the headers have {counted(size, 'byte')}, and the limit is {MAX_HEADERS:,}"
+        )
 
 
 def _check_depth(body: bytes, form: Form) -> None:
@@ -188,7 +191,7 @@ def _check_depth(body: bytes, form: Form) -> None:
     while level := [each for each in level if isinstance(each, list | dict)]:
         depth += 1
         if depth > MAX_DEPTH:
-            raise ValueError(f"more than {MAX_DEPTH} lists and maps inside of each other")
+            raise ValueError(f"more than {MAX_DEPTH} nested lists and maps")
         level = [
             inner for each in level for inner in (each if isinstance(each, list) else each.values())
         ]

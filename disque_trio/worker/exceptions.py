@@ -92,5 +92,7 @@ class NoResultError(DisqueError):
 
 def _seconds(after: float | None) -> float | None:
     if after is not None and not (checks.is_number(after) and 0 <= after <= LONGEST_S):
-        raise ValueError(f"a wait is a number of seconds, 0 to {LONGEST_S}: {checks.shown(after)}")
+        raise ValueError(
+            f"a wait must be a number of seconds from 0 to {LONGEST_S}, not {checks.shown(after)}"
+        )
     return None if after is None else float(after)

@@ -35,12 +35,12 @@ class GuardedLoop(asyncio.SelectorEventLoop):
                 super().run_forever()
                 if not self._goes_on():
                     return
-                log.error("a job has stopped the event loop; the worker goes on")
+                log.error("a job has stopped the event loop; the worker continues")
             except _LEAVING as error:
                 if not self._goes_on():
                     raise
                 name = type(error).__name__
-                log.error("a task or callback of a job raised %s; the worker goes on", name)
+                log.error("a task or callback of a job raised %s; the worker continues", name)
 
     def _goes_on(self) -> bool:
         return self.is_guarded and self._main is not None and not self._main.done()

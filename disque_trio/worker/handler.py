@@ -330,9 +330,9 @@ def _due(job: Job[Any]) -> float:
 
 def _too_long(entry: Entry | None, stage: Stage) -> str:
     if stage == "keeping":
-        return f"what follows could not be added within {continuations.PATIENCE_S:.0f} s"
+        return f"its continuation could not be added within {continuations.PATIENCE_S:.0f} s"
     limit = entry and entry.definition.timeout
-    return f"ran longer than {limit} s" if limit else "ran longer than it may"
+    return f"ran longer than {limit} s" if limit else "ran longer than its timeout"
 
 
 def _check_crashes(entry: Entry, crashes: int) -> None:

@@ -131,7 +131,7 @@ async def _cancel(client: "Asking", id: str, places: Places) -> bool:
 async def _result(enqueuer: Clients, client: "Asking", id: str, timeout: float | None) -> Any:
     kept = import_module("disque_trio.worker.kept")
     if not _ID.fullmatch(id):
-        raise kept.NoResultError(id, None, "this is no id of a job")
+        raise kept.NoResultError(id, None, "this is not the id of a job")
     return enqueuer.read_kept(await kept.wait(client, enqueuer.codecs, id, timeout))
 
 

@@ -135,5 +135,5 @@ class HookRunner:
                     raise
                 hook.failed(event, error, self._repeats)
         if scope.cancelled_caught:
-            late = TimeoutError(f"it took longer than {HOOK_S:.0f} s, and was cancelled")
+            late = TimeoutError(f"it ran longer than {HOOK_S:.0f} s, and was cancelled")
             hook.failed(event, late, self._repeats)

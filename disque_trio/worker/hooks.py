@@ -40,10 +40,10 @@ class Adding:
         if not isinstance(self.headers, dict) or not all(
             isinstance(each, str) for each in self.headers
         ):
-            raise ValueError(f"a hook has set headers={shown(self.headers)}: give each a name")
+            raise ValueError(f"a hook has set headers={shown(self.headers)}: each needs a name")
         if own := sorted(OWN_HEADERS & self.headers.keys()):
             raise ValueError(
-                f"a hook has set header {', '.join(own)}: the library writes it; take another name"
+                f"a hook has set header {', '.join(own)}: the library sets it; use another name"
             )
 
 
@@ -99,7 +99,7 @@ class Hooks:
         if hook.accepts(JobEnqueued):
             if iscoroutinefunction(fn):
                 raise ValueError(
-                    f"hook {shown(fn)} must be a `def`: threads add jobs, too (JobEnqueued)"
+                    f"hook {shown(fn)} must be a `def`, because threads also add jobs (JobEnqueued)"
                 )
             self._of_producers.append(hook)
         self.declared.append(hook)

@@ -133,7 +133,7 @@ def _written(checkpoint: object) -> bytes:
     if len(body) > MAX_CHECKPOINT:
         raise Dead(
             f"a checkpoint has {counted(len(body), 'byte')} as JSON, "
-            f"of {MAX_CHECKPOINT:,} at most: yield where to go on, not what was done"
+            f"and the limit is {MAX_CHECKPOINT:,}: yield where to continue, not what was done"
         )
     return body
 

@@ -56,8 +56,8 @@ ENDS: Final[dict[Ended | None, str]] = {
     None: "it has not ended",
     "acked": "it was cancelled, or acknowledged without a result",
     "dead": "it is dead",
-    "expired": "its life is over (ttl)",
-    "gone": "no node knows it any more: it was cancelled, acknowledged without a result, or its "
+    "expired": "its ttl has passed",
+    "gone": "no node has it any more: it was cancelled, acknowledged without a result, or its "
     "life is over (ttl)",
 }
 """Why there is no result, by how the job ended."""
@@ -70,9 +70,9 @@ _REMEMBERED: Final[dict[str, tuple[Ended | None, str]]] = {
     "purged": ("acked", "its queue was purged"),
     "replaced": ("acked", "another job with its key has replaced it"),
     "expired": ("expired", ENDS["expired"]),
-    "dropped": ("dead", "it was dead, and no node keeps it any more"),
+    "dropped": ("dead", "it was dead, and no node has it any more"),
     "deleted": (None, "it was deleted"),
-    "evicted": (None, "a node that was short of memory has evicted it"),
+    "evicted": (None, "a node has evicted it for lack of memory"),
 }
 """The same, by the outcome that nodes remember of a job that they no longer have."""
 
@@ -84,7 +84,7 @@ def value_of(result: codec.Result, read: Callable[[Part], Value]) -> Value:
     try:
         return read(result.value)
     except Exception as error:
-        text = f"the job is done, but its result does not fit: {error}"
+        text = f"the job is done, but its result has another type: {error}"
         raise JobFailedError(type(error).__qualname__, text) from error
 
 
@@ -127,11 +127,13 @@ async def _waited(client: Asking, codecs: Codecs, job: str, timeout: float | Non
         try:
             result = codec.read_result(await _decoded(client, codecs, job, value))
         except codec.BAD_INPUT as error:
-            raise NoResultError(job, "acked", f"what nodes keep is no result: {error}") from error
+            raise NoResultError(
+                job, "acked", f"what the nodes store is not a result: {error}"
+            ) from error
         if not result.next:
             return result
         waiting.step = result.next
-    raise NoResultError(job, "acked", "its chain has no end")
+    raise NoResultError(job, "acked", "its chain does not end")
 
 
 async def _decoded(client: Asking, codecs: Codecs, job: str, body: bytes) -> bytes:

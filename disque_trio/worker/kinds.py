@@ -80,7 +80,7 @@ def whole_seconds(most: int) -> Kind:
     """A number of seconds that nodes can store; its lower bound depends on other options."""
     return (
         lambda value: is_whole(value) and value <= most,
-        f"a whole number of seconds, {most} at most",
+        f"a whole number of seconds, at most {most}",
     )
 
 
@@ -165,14 +165,14 @@ def check_function(name: str, fn: Any) -> None:
     """Raise `ValueError` if `fn` cannot be a task."""
     if isinstance(fn, str):
         raise ValueError(
-            f"task {name}: {shown(fn)} is no function; a name is given as name={shown(fn)}"
+            f"task {name}: {shown(fn)} is not a function; set the name with name={shown(fn)}"
         )
     # Python 3.14 regards a `partial` as a routine, but it has no name, module or docstring.
     is_routine = inspect.isroutine(fn) and not isinstance(fn, functools.partial)
     if not callable(fn) or not (is_routine or inspect.isclass(fn)):
-        raise ValueError(f"task {name}: {shown(fn)} is no function: declare one that calls it")
+        raise ValueError(f"task {name}: {shown(fn)} is not a function: declare one that calls it")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise ValueError(
-            f"task {name} is a generator, which nobody runs to its end: return what it yields, or "
-            "add a job for each; an `async def` of a task may yield checkpoints"
+            f"task {name} is a generator, which the worker would not exhaust: return what it "
+            "yields, or add a job for each; an `async def` of a task may yield checkpoints"
         )

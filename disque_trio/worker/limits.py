@@ -115,9 +115,13 @@ async def _apply_all(enqueuer: Enqueuer, limits: Sequence[QueueLimit]) -> None:
                 break
             except DisqueError as error:
                 if isinstance(error, RefusedError) and not isinstance(error, UnavailableError):
-                    _log.error("limit of queue %s is refused: %s", printable(limit.queue), error)
+                    _log.error(
+                        "a node refuses the limit of queue %s: %s", printable(limit.queue), error
+                    )
                     break
-                _log.warning("limit of queue %s is not set yet: %s", printable(limit.queue), error)
+                _log.warning(
+                    "cannot set the limit of queue %s yet: %s", printable(limit.queue), error
+                )
                 await anyio.sleep(AGAIN_S)
 
 

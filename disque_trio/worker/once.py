@@ -64,7 +64,7 @@ def claim(
     if paramstyle not in _MARKS:
         raise ValueError(f"paramstyle={paramstyle!r} must be one of {', '.join(_MARKS)}")
     if not re.fullmatch(r"\w+(\.\w+)?", table):
-        raise ValueError(f"table={table!r} is no name of a table")
+        raise ValueError(f"table={table!r} is not the name of a table")
     parameters: Sequence[Any] | dict[str, Any] = (name, int(now))
     if paramstyle in ("pyformat", "named"):
         parameters = {"name": name, "at": int(now)}

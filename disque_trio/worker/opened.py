@@ -95,7 +95,7 @@ class OpenedApp:
         if opened is None:
             raise NotOpenError(
                 "the app is not open in this event loop: write `async with app:` around what adds "
-                "jobs, in each event loop that does, or add them by `task.blocking.enqueue`"
+                "jobs, in each event loop that does, or add them with `task.blocking.enqueue`"
             )
         return opened
 

@@ -301,11 +301,11 @@ class Options:
         yield is_reserved, f"queue {self.queue}: {RESERVED} is reserved"
         yield (
             self.lease != 0 and self.lease < SHORTEST_LEASE_S,
-            f"lease is {self.lease} s: a lease is {SHORTEST_LEASE_S} s or longer, or 0",
+            f"lease is {self.lease} s: a lease is at least {SHORTEST_LEASE_S} s, or 0",
         )
         yield (
             self.lease == 0 and self.replicate not in (None, 1),
-            f"replicate is {self.replicate}: a job with lease 0 has one copy",
+            f"replicate is {self.replicate}: a job with lease 0 has one replica",
         )
         yield (
             self.sync is not None and self.replicate is not None and self.sync > self.replicate,
@@ -322,11 +322,11 @@ class Options:
         yield self.delay > LONGEST_S, _TOO_LATE.format(f"delay is {self.delay} s")
         yield (
             self.at is not None and self.at.tzinfo is None,
-            f"at is {self.at}, without a time zone: give one, as datetime.now(UTC) has",
+            f"at is {self.at}, without a time zone: pass one with a zone, as datetime.now(UTC)",
         )
         yield self.at is not None and self.delay != 0, "give delay or at, not both"
         own = sorted(OWN_HEADERS & self.headers.keys())
-        yield bool(own), f"header {', '.join(own)}: the library writes it; take another name"
+        yield bool(own), f"header {', '.join(own)}: the library sets it; use another name"
 
     @property
     def copies(self) -> Copies:
@@ -349,7 +349,7 @@ class Options:
         if wait > LONGEST_S:
             raise ValueError(_TOO_LATE.format(f"at is {self.at}, in {wait} s"))
         if self.is_ttl_named and wait >= self.ttl:
-            raise ValueError(f"at is {self.at}, in {wait} s: it is before ttl ({self.ttl} s)")
+            raise ValueError(f"at is {self.at}, in {wait} s: it must be before ttl ({self.ttl} s)")
         return wait, self.ttl if self.is_ttl_named else max(self.ttl, life(wait))
 
 
@@ -362,7 +362,7 @@ _TOO_LONG: Final = (
     "raise ttl or lower timeout"
 )
 _TOO_MANY: Final = (
-    "its attempts may wait {:.0f} s in all, and the job lives {} s; "
+    "its attempts may wait {:.0f} s in total, but the job lives {} s; "
     "raise ttl, or lower attempts or the waits"
 )
 
@@ -524,7 +524,7 @@ def check_names(names: Mapping[str, Any], known: type) -> None:
     for name in names:
         if name not in known.__annotations__:
             near = difflib.get_close_matches(name, known.__annotations__, n=1)
-            hint = f"; do you mean {near[0]}?" if near else ""
+            hint = f"; did you mean {near[0]}?" if near else ""
             raise TypeError(f"there is no option {name}{hint}")
 
 
@@ -570,5 +570,5 @@ def carried(options: Options, headers: Mapping[str, Any]) -> Options:
     """The task's options with those in the headers of a job. Raises `ValueError`."""
     of_job = {name: headers[name] for name in sorted(CARRIED & headers.keys())}
     if not all(isinstance(value, int) for value in of_job.values()):
-        raise ValueError(f"options of the job are no numbers: {of_job}")
+        raise ValueError(f"options of the job are not numbers: {of_job}")
     return attrs.evolve(options, **of_job)

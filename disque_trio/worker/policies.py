@@ -255,7 +255,7 @@ def _wrong(error: BaseException) -> str:
         elif is_of(error, Retry) and error.after is not None:
             _chosen(error.after)
     except BrokenPolicyError as wrong:
-        return f"{describe(error)}, whose `after` is no wait: {wrong}"
+        return f"{describe(error)}, whose `after` is not a wait: {wrong}"
     except BaseException as raised:
         return f"{describe(error)}, whose attributes raise: {describe(raised)}"
     return ""
@@ -292,9 +292,7 @@ def _chosen(wait: Any) -> float:
     invalid."""
     if checks.is_number(wait) and wait >= 0:
         return min(float(wait), LONGEST_S)
-    raise BrokenPolicyError(
-        f"it chose {checks.shown(wait)}: a wait is a number of seconds, 0 or more"
-    )
+    raise BrokenPolicyError(f"it chose {checks.shown(wait)}: a wait must be 0 or more seconds")
 
 
 def crashed(crashes: int, max_crashes: int) -> str | None:

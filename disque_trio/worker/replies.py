@@ -67,7 +67,9 @@ def _body_of(
     """The encoded result, or an error if it is too large."""
     body = codec.write(result, "json") if body is None else body
     if len(body) > enqueuer.max_body:
-        text = f"the result has {counted(len(body), 'byte')}, of {enqueuer.max_body:,} at most"
+        text = (
+            f"the result has {counted(len(body), 'byte')}, and the limit is {enqueuer.max_body:,}"
+        )
         if result.task or not kept_s(headers):  # log once, even if nodes keep it as well
             _log.warning("%s is done, but the waiting client gets an error: %s", result.key, text)
         too_large = {"type": "TooLargeError", "text": text}

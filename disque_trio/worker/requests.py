@@ -122,7 +122,7 @@ class Request(Generic[R_co]):
         """The error of a job whose outcome is unknown, caused by `error`."""
         key, task, queue = map(printable, (self.key, self.task, self.queue))
         found = EnqueueUnknownError(
-            f"whether job {key} of {task} was added to {queue} is not known: {error}"
+            f"whether job {key} of {task} was added to {queue} is unknown: {error}"
         )
         found.__cause__ = error
         return found

@@ -231,7 +231,7 @@ class Results:
             jobs = await self.client.run(attrs.evolve(read, patience_s=SILENT_S))
             self._take(jobs)
         except NoNodeError as error:
-            _log.warning("results cannot be read now: %s", error)
+            _log.warning("cannot read results now: %s", error)
             await anyio.sleep(_PAUSE_S)
         else:
             with suppress(NoNodeError):  # the next read repeats it
@@ -262,7 +262,7 @@ class Results:
                         await self._look(now)
                     await self._settle()
                 except DisqueError as error:
-                    _log.debug("how jobs have ended cannot be asked now: %s", error)
+                    _log.debug("cannot query the outcomes of jobs now: %s", error)
 
     async def _look(self, now: float) -> None:
         pause = max(LOOK_S, len(self._waiting) / _LOOKS_PER_S)
@@ -354,7 +354,7 @@ class Results:
         id, end = waiting.watched.id, waiting.watched.end
         if end in ("acked", "gone") and waiting.key in self._unreadable:
             return kept.unreadable(self._unreadable[waiting.key][1])
-        text = f"no node has answered within {PATIENCE_S:.0f} s whether it has ended"
+        text = f"no node has answered for {PATIENCE_S:.0f} s, so it may have ended or not"
         with anyio.move_on_after(PATIENCE_S):
             end, text = await self._why(id, end)
         if id != job:

@@ -51,21 +51,22 @@ async def add_again(
                 raise encoded
             request, added = encoded, await enqueuer.add(encoded)
             if added.id == job.id:
-                raise NotAddedError("the answer names the job itself, which has its key still")
+                raise NotAddedError(
+                    "the reply has the id of the job itself, which still has its key"
+                )
             if "unique" in job.headers:
                 await _check(enqueuer, request, added.id)
         except BaseException as error:
             if deciding.is_interrupted(job.run, error):
                 raise
             job.log.warning(
-                "it cannot be put off, and it cannot be added again, so this counts as an "
-                "attempt: %s",
+                "it can be neither postponed nor added again, so this counts as an attempt: %s",
                 describe(error),
             )
         else:
             return attrs.evolve(end, outcome=records.Done())
     if words.is_once(job.run.start.id):
-        return deciding.dead(f"cannot be put off, with lease 0: {end.reason}", end.error)
+        return deciding.dead(f"cannot be postponed with lease 0: {end.reason}", end.error)
     return attrs.evolve(end, outcome=deciding.retry_after(end.after))
 
 
@@ -97,4 +98,4 @@ async def _check(enqueuer: Enqueuer, request: Request[Any], id: str) -> None:
     keeps one of them, so the arguments of this one would be lost."""
     kept = await enqueuer.client.show(id)
     if kept is None or kept.body != request.command.words[2]:
-        raise NotAddedError(f"job {id} waits for its key already")
+        raise NotAddedError(f"job {id} already waits for its key")

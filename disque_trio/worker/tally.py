@@ -13,10 +13,10 @@ from disque_trio.worker.tokens import CHUNK, FAILED, End, Member, State, Token, 
 DONE: Final[End] = ("done", "")
 _SHOWN: Final = 20
 _INFERRED: Final[Mapping[Ended, End]] = {
-    "acked": ("cancelled", "acknowledged, and no worker has said how it ended"),
-    "gone": ("cancelled", "no node knows it any more, and no worker has said how it ended"),
-    "dead": ("dead", "no worker has said why"),
-    "expired": ("expired", "its life is over (ttl)"),
+    "acked": ("cancelled", "acknowledged, but no worker reported its outcome"),
+    "gone": ("cancelled", "no node has it any more, and no worker reported its outcome"),
+    "dead": ("dead", "no worker reported why"),
+    "expired": ("expired", "its ttl has passed"),
 }
 
 
@@ -109,7 +109,7 @@ class Tally:
             if how == "gone" and not member.steps and 0 < member.expires <= now:
                 end = _INFERRED["expired"]
             elif end[0] == "cancelled" and member.is_unique:
-                end = ("merged", "its unique key is another job's, which has ended")
+                end = ("merged", "another job, which has ended, has its unique key")
             self._end(place, end)
 
     def late(self) -> None:

@@ -112,7 +112,7 @@ def test_ticks_go_on_once_each_though_workers_and_a_node_are_killed(
         notes.goes_on()
         assert schedules(up, "remove", "ann", "--yes")["says"] == ["removed"]
         assert schedules(up, "list") == []
-        assert "no schedule is called ann" in schedules(up, "pause", "ann", status=1)
+        assert "no schedule has the name ann" in schedules(up, "pause", "ann", status=1)
     finally:
         notes.close()
 

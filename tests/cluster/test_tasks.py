@@ -148,7 +148,7 @@ def test_what_cannot_be_run_is_dead_and_its_body_is_kept(backend: str, server: S
             told[body] = shown.more["reason"]
         assert list(told.values()) == [
             b"unreadable: the body is neither a JSON object nor a msgpack map",
-            b"arguments do not fit: too many positional arguments",
+            b"invalid arguments: too many positional arguments",
             b"no address",
         ]
 

@@ -321,7 +321,7 @@ def test_what_cannot_be_added_is_refused_in_the_transaction(shop: Shop) -> None:
     with pytest.raises(NotEncodableError):
         shop.place("x")  # type: ignore[arg-type]
     with (
-        pytest.raises(ValueError, match="'x' is no call: write task"),
+        pytest.raises(ValueError, match="'x' is not a call: write task"),
         shop.engine.begin() as it,
     ):
         shop.outbox.add(it, "x")  # type: ignore[arg-type]

@@ -454,7 +454,7 @@ def test_a_result_is_what_arrives_where_it_is_waited_for(disque_inline: Inline) 
 
     assert (arrived.result, arrived.error) == ({"1": "eA=="}, None)
     assert [(each.end, each.result) for each in others] == [("done", None)] * 2
-    assert "its result does not fit: Expected `int`, got `str`" in str(others[0].error)
+    assert "its result has another type: Expected `int`, got `str`" in str(others[0].error)
     assert "a value of type object cannot be encoded" in str(others[1].error)
     assert all(isinstance(each.error, JobFailedError) for each in others)
 

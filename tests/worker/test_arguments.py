@@ -152,7 +152,7 @@ def test_arguments_that_do_not_fit_are_refused_with_their_path(
 ) -> None:
     body = msgspec.json.encode({"task": "t", "args": args, "kwargs": kwargs})
 
-    with pytest.raises(BadBodyError, match="^arguments do not fit: .*" + reason):
+    with pytest.raises(BadBodyError, match="^invalid arguments: .*" + reason):
         Arguments("t", fn).unpack(read(body))
 
 

@@ -218,7 +218,7 @@ def test_what_follows_a_part_of_a_batch_is_not_added() -> None:
         "disque-trio.batch.b",
         "ACKJOB",
     ]
-    assert told[0][1]["error"]["text"].startswith("its producer has ended before it had added 2")
+    assert told[0][1]["error"]["text"].startswith("its producer ended before it added 2")
 
 
 def test_a_collector_whose_twin_has_finished_ends() -> None:
@@ -268,7 +268,9 @@ async def test_what_follows_without_a_result_names_its_task(disque_inline: Inlin
     async with app:
         batch: Batch[None] = await app.batch([], mute.call())
         assert batch.then is not None
-        with pytest.raises(NotOpenError, match="of mute sends no result: give the task result_ttl"):
+        with pytest.raises(
+            NotOpenError, match="of mute sends no result: set result_ttl of the task"
+        ):
             await batch.then.result()
 
 
@@ -361,7 +363,7 @@ async def test_members_and_what_follows_are_calls(calls: list[Any], then: Any) -
         app, resize, publish = app_at(node)
         made = [resize.call(1) if each == "good" else each for each in calls]
         async with app:
-            with pytest.raises(ValueError, match=r"('x'|None) is no call: write task\.call"):
+            with pytest.raises(ValueError, match=r"('x'|None) is not a call: write task\.call"):
                 await app.batch(made, publish.call("a") if then == "good" else then)
 
         assert added(node) == []

@@ -61,7 +61,7 @@ async def test_a_flow_that_is_not_done_in_time_is_named(disque_inline: Inline) -
     flow.add(add.using(delay=60).call(1))
     async with app:
         film = await flow.enqueue()
-        with pytest.raises(TimeoutError, match=r"flow D-.* is not done within 0[.]01 s"):
+        with pytest.raises(TimeoutError, match=r"flow D-.* was not done within 0[.]01 s"):
             await film.wait(0.01)
 
 

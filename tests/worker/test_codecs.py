@@ -224,10 +224,14 @@ def test_without_results_a_store_has_none_of_them() -> None:
 @pytest.mark.parametrize(
     ("what", "end", "why"),
     [
-        (coded(["other"], b"x"), records.Retry, "codec other is not known"),
+        (coded(["other"], b"x"), records.Retry, "codec other is unknown"),
         (coded(["zlib"], b"x"), records.Dead, "unreadable: codec zlib: it is damaged"),
-        (coded(["zlib"], zlib.compress(LONG.encode())[:-3]), records.Dead, "cut off"),
-        (coded(["zlib"], zlib.compress(LONG.encode()) + b"x"), records.Dead, "more behind it"),
+        (coded(["zlib"], zlib.compress(LONG.encode())[:-3]), records.Dead, "truncated"),
+        (
+            coded(["zlib"], zlib.compress(LONG.encode()) + b"x"),
+            records.Dead,
+            "followed by other data",
+        ),
         (coded(["zlib"], zlib.compress(b"a" * 200_000)), records.Dead, "more than 100000 bytes"),
         (coded(["mark"], b"xmark"), records.Dead, "it has no mark"),
         (coded(["mark"], b"markbroken"), records.Retry, "OSError: no answer"),
@@ -291,16 +295,16 @@ def test_a_body_that_is_gone_makes_its_job_dead() -> None:
     found = outcome(app, coded(["claim"], b"key"))
 
     assert isinstance(found, records.Dead)
-    assert b"the store has no body key" in found.reason
+    assert b"the store does not have body key" in found.reason
 
 
 def test_limits_hold_before_and_behind_codecs(disque_inline: Inline) -> None:
     app = app_of(Zlib(), max_body=2000, max_decoded=10_000)
     t = app.tasks["t"].blocking
     t.enqueue("a" * 5000)
-    with pytest.raises(TooLargeError, match="10,000 at most"):
+    with pytest.raises(TooLargeError, match="the limit is 10,000"):
         t.enqueue("a" * 10_000)
-    with pytest.raises(TooLargeError, match=r"the encoded body has .* of 2,000 at most"):
+    with pytest.raises(TooLargeError, match=r"the encoded body has .* the limit is 2,000"):
         t.enqueue("".join(map(str, range(2000))))
 
 
@@ -320,7 +324,7 @@ def test_what_a_codec_raises_is_the_cause(disque_inline: Inline) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"codec": [Zlib(), Zlib()]}, "two codecs are called zlib"),
+        ({"codec": [Zlib(), Zlib()]}, "two codecs have the name zlib"),
         ({"codec": 5}, "a list of codecs"),
         ({"codec": ["zlib"]}, "a subclass of Codec"),
         ({"codec": [Mark()] * 9}, "at most 8"),

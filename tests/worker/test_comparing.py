@@ -242,11 +242,11 @@ def test_these_arrive(kind: Any, value: Any, form: Form) -> None:
 @pytest.mark.parametrize(
     ("form", "kind", "value", "reason"),
     [
-        ("json", float, NAN, "JSON has no nan.*msgpack"),
-        ("json", float | None, math.inf, "JSON has no inf"),
-        ("json", ..., {"a": [1.0, -math.inf]}, "JSON has no -inf"),
-        ("json", Measure, Measure(NAN), "JSON has no nan"),
-        ("json", Silent, Silent(NAN), "JSON has no nan"),
+        ("json", float, NAN, "JSON cannot encode nan.*msgpack"),
+        ("json", float | None, math.inf, "JSON cannot encode inf"),
+        ("json", ..., {"a": [1.0, -math.inf]}, "JSON cannot encode -inf"),
+        ("json", Measure, Measure(NAN), "JSON cannot encode nan"),
+        ("json", Silent, Silent(NAN), "JSON cannot encode nan"),
         ("json", ..., {1: "a"}, "a key of type int arrives as another; annotate"),
         ("json", dict[str, Any], {"a": {"b": (1,)}}, r"at \['a'\]\['b'\]: tuple arrives as list"),
         ("json", ..., {"1": "a", 1: "b"}, "dict arrives as dict"),
@@ -294,7 +294,9 @@ def test_keys_that_json_does_not_have_are_refused_when_the_task_is_declared(kind
         pass
 
     fn.__annotations__["x"] = kind
-    with pytest.raises(UnfitTypeError, match=r"^t: argument x: JSON has no keys of type .*msgpack"):
+    with pytest.raises(
+        UnfitTypeError, match=r"^t: argument x: JSON cannot have keys of type .*msgpack"
+    ):
         App().task(name="t")(fn)
     App(form="msgpack").task(name="t")(fn)
 
@@ -316,6 +318,6 @@ def test_an_annotation_may_name_what_is_defined_later() -> None:
 
 @pytest.mark.parametrize("make", [lambda: NAN, lambda: [1.0, math.inf], lambda: Silent(NAN)])
 def test_a_result_has_no_nan_in_json(make: Callable[[], Any]) -> None:
-    with pytest.raises(ValueError, match="JSON has no"):
+    with pytest.raises(ValueError, match="JSON cannot encode"):
         codec.part(make(), "json")
     assert json.loads(bytes(codec.part({1: None}, "json"))) == {"1": None}

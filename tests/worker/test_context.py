@@ -45,7 +45,7 @@ def test_a_deadline_is_the_end_of_the_lease_or_of_the_time_limit() -> None:
 
 
 def test_outside_of_a_handler_there_is_no_job() -> None:
-    with pytest.raises(NoJobError, match="call it inside of a handler"):
+    with pytest.raises(NoJobError, match="call it inside a handler"):
         current_job()
 
 

@@ -107,7 +107,7 @@ def test_a_worker_that_no_node_lets_in_ends_with_a_status_of_its_own(
 def test_a_node_that_is_no_address_of_the_cluster_is_refused(kind: str) -> None:
     settings = Settings(nodes=("n1",), queues=(Queue(name=b"q"),))
 
-    with pytest.raises(ValueError, match="'n1' is no address of the cluster"):
+    with pytest.raises(ValueError, match="'n1' is not an address of the cluster"):
         Worker(settings=settings, handler=Doing(), cluster=Cluster([Address()]))
     assert kind in KINDS
 

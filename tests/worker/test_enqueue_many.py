@@ -84,8 +84,8 @@ def test_what_is_no_call_is_named() -> None:
         wrong: Any = "x"
         [error] = app.blocking.enqueue_many([wrong])
 
-        assert "'x' is no call: write task.call(…)" in str(error)
-        with pytest.raises(ValueError, match="'x' is no call"):
+        assert "'x' is not a call: write task.call(…)" in str(error)
+        with pytest.raises(ValueError, match="'x' is not a call"):
             task.call("a") | "x"
 
 

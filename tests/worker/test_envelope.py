@@ -99,9 +99,9 @@ def deep(depth: int) -> bytes:
             ),
             "the headers have 9,007 bytes",
         ),
-        (deep(64), "more than 64 lists and maps"),
+        (deep(64), "more than 64 nested lists and maps"),
         (deep(100_000), "recursion|Stack overflow"),  # msgspec; Python 3.14
-        (b"{" + b" " * (1 << 20) + b"}", "1,048,578 bytes, of 1,048,576 at most"),
+        (b"{" + b" " * (1 << 20) + b"}", "1,048,578 bytes, and the limit is 1,048,576"),
         (b"\xdf\xff\xff\xff\xff", "truncated"),
         (
             msgspec.msgpack.encode({"task": "a", "args": [[[]] * 9, eval("[" * 70 + "]" * 70)]}),
@@ -150,7 +150,7 @@ def test_a_damaged_body_is_read_or_refused(data: st.DataObject) -> None:
 
 def test_what_is_too_large_is_not_written() -> None:
     with pytest.raises(
-        TooLargeError, match="1,048,632 bytes, of 1,048,576 at most; pass the address"
+        TooLargeError, match="1,048,632 bytes, and the limit is 1,048,576; store large"
     ):
         write(envelope("json", ["x" * (1 << 20)], {}, key="k" * 15))
     with pytest.raises(TooLargeError, match="headers"):

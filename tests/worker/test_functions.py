@@ -59,9 +59,9 @@ class Method:
     ("fn", "why"),
     [
         (numbers, "is a generator"),
-        (functools.partial(soon), "is no function"),
-        (Called(), "is no function"),
-        ("soon", "is no function"),
+        (functools.partial(soon), "is not a function"),
+        (Called(), "is not a function"),
+        ("soon", "is not a function"),
     ],
 )
 def test_what_nobody_would_run_is_refused_when_it_is_declared(fn: Any, why: str) -> None:

@@ -58,7 +58,7 @@ def test_a_later_step_has_the_group_of_its_own_arguments() -> None:
 def test_a_later_step_that_gets_a_result_needs_a_text() -> None:
     task = declared(group=lambda customer: customer)
 
-    with pytest.raises(ValueError, match=r"name it by using\(group=…\)"):
+    with pytest.raises(ValueError, match=r"set it with using\(group=…\)"):
         request_of(task.call("ada") | task.partial())
     found = request_of(task.call("ada") | task.using(group="acme").partial())
     assert json.loads(found.command.words[2])["headers"]["then"][0]["options"]["group"] == "acme"

@@ -201,8 +201,8 @@ def test_a_handler_for_the_other_event_loop_is_logged_with_what_to_do(
     [
         (b"hello", b"unreadable: "),
         (b'{"task":7}', b"unreadable: "),
-        (body("t", "x"), b"arguments do not fit: too many positional arguments"),
-        (body("send", 7), b"arguments do not fit: $.args[0]: Expected `str`, got `int`"),
+        (body("t", "x"), b"invalid arguments: too many positional arguments"),
+        (body("send", 7), b"invalid arguments: $.args[0]: Expected `str`, got `int`"),
     ],
 )
 def test_a_body_that_cannot_be_run_is_dead_with_the_reason(what: bytes, reason: bytes) -> None:
@@ -253,7 +253,7 @@ def test_what_cannot_work_is_said_when_the_worker_starts() -> None:
         declared(t).handler()
     with pytest.raises(ValueError, match="executor thread: `async def` runs in the loop"):
         failing(ValueError(), executor="thread").handler()
-    with pytest.raises(ValueError, match="a job cannot be brought there; leave bind out"):
+    with pytest.raises(ValueError, match="bind is impossible there; omit bind"):
         declared(math.sqrt, executor="process", bind=True).handler()
     with pytest.raises(NotNamedError, match="must be a function of a module"):
         declared(lambda: None, executor="process").handler()

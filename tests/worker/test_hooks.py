@@ -17,7 +17,7 @@ from tests.worker.test_enqueue import Adder, added, app_with, node_that_adds, ta
         ({"key": 5}, "key=5: it must be text"),
         ({"headers": None}, "headers=None"),
         ({"headers": {1: 2}}, "headers="),
-        ({"headers": {"tries": 99, "unique": "x"}}, "header tries, unique: the library writes it"),
+        ({"headers": {"tries": 99, "unique": "x"}}, "header tries, unique: the library sets it"),
     ],
 )
 def test_what_a_hook_writes_that_no_job_can_have_is_refused(

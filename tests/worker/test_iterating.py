@@ -141,8 +141,8 @@ async def test_a_job_that_is_short_keeps_no_checkpoint(disque_inline: Inline) ->
     ("checkpoint", "why"),
     [
         (object(), "TypeError: a value of type object cannot be encoded"),
-        (float("nan"), "NotInJSONError: JSON has no nan: None or a text can be sent"),
-        ({(1, 2): 3}, "NotInJSONError: JSON has no keys of type tuple"),
+        (float("nan"), "NotInJSONError: JSON cannot encode nan: send None or text"),
+        ({(1, 2): 3}, "NotInJSONError: JSON cannot have keys of type tuple"),
     ],
 )
 async def test_a_job_whose_checkpoint_cannot_be_encoded_is_dead_at_once(
@@ -169,7 +169,7 @@ async def test_a_checkpoint_is_small(disque_inline: Inline) -> None:
     large.blocking.enqueue()
     [ran] = await disque_inline.run_all(own, may_die=True)
     assert ran.end == "dead"
-    assert "a checkpoint has 5,002 bytes as JSON, of 4,096 at most" in str(ran)
+    assert "a checkpoint has 5,002 bytes as JSON, and the limit is 4,096" in str(ran)
 
 
 class Reversed(Codec):

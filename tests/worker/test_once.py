@@ -121,7 +121,7 @@ def test_named_parameters_work(path: Path) -> None:
     ("options", "error"),
     [
         ({"paramstyle": "dollar"}, "must be one of qmark"),
-        ({"table": "once; DROP TABLE charges"}, "is no name of a table"),
+        ({"table": "once; DROP TABLE charges"}, "is not the name of a table"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, str], error: str) -> None:

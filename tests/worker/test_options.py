@@ -15,8 +15,8 @@ from disque_trio.worker.options import Options, unique_key
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"lease": 2}, "lease is 2 s: a lease is 3 s or longer, or 0"),
-        ({"lease": 0, "replicate": 3}, "a job with lease 0 has one copy"),
+        ({"lease": 2}, "lease is 2 s: a lease is at least 3 s, or 0"),
+        ({"lease": 0, "replicate": 3}, "a job with lease 0 has one replica"),
         ({"ttl": 3}, "ttl is 3 s, and the lease 3 s: raise ttl"),
         (
             {"ttl": 300, "lease": 300},
@@ -29,7 +29,7 @@ from disque_trio.worker.options import Options, unique_key
         ({"timeout": 0}, "timeout is 0 s"),
         (
             {"ttl": 3600, "retry": Fixed([3000, 700])},
-            "may wait 3700 s in all, and the job lives 3600",
+            "may wait 3700 s in total, but the job lives 3600",
         ),
         ({"ttl": 604_800, "retry": Backoff(attempts=99)}, "raise ttl, or lower attempts"),
         ({"priority": 101}, "priority=101 must be a whole number from -100 to 100"),
@@ -37,8 +37,8 @@ from disque_trio.worker.options import Options, unique_key
         ({"queue": "disque-trio.reply"}, "disque-trio. is reserved"),
         ({"replicate": 0}, "replicate=0 must be a whole number from 1 to 65535"),
         ({"sync": 70_000}, "sync=70000 must be a whole number from 1 to 65535"),
-        ({"lease": 10**9}, "lease=1000000000 must be a whole number of seconds, 316224000 at"),
-        ({"ttl": 10**10}, "ttl=10000000000 must be a whole number of seconds, 4294967295 at most"),
+        ({"lease": 10**9}, "lease=1000000000 must be a whole number of seconds, at most 316224000"),
+        ({"ttl": 10**10}, "ttl=10000000000 must be a whole number of seconds, at most 4294967295"),
         (
             {"unique_for": 1e-9},
             "unique_for=1e-09 must be 'until-done' or a number of seconds, from",
@@ -62,7 +62,7 @@ def test_a_task_that_cannot_work_is_refused(options: dict[str, Any], reason: str
         ({"delay": 700_000, "ttl": 604_800}, r"less than ttl \(604800 s\)"),
         ({"at": datetime(2026, 1, 1)}, "without a time zone"),
         ({"at": datetime.now(UTC), "delay": 3}, "give delay or at, not both"),
-        ({"headers": {"tries": 3, "ttl": 4}}, "header tries, ttl: the library writes it"),
+        ({"headers": {"tries": 3, "ttl": 4}}, "header tries, ttl: the library sets it"),
         ({"ttl": 500}, "timeout is 300 s, more than half of ttl"),
     ],
 )
@@ -86,9 +86,9 @@ def test_an_unknown_option_is_told_with_the_nearest_one() -> None:
     @App().task(name="send")
     async def send() -> None: ...
 
-    with pytest.raises(TypeError, match="there is no option prioriti; do you mean priority"):
+    with pytest.raises(TypeError, match="there is no option prioriti; did you mean priority"):
         send.using(prioriti=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="there is no option time_out; do you mean timeout"):
+    with pytest.raises(TypeError, match="there is no option time_out; did you mean timeout"):
         App().task(time_out=3)(print)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"there is no option lease$"):
         App().consumer("raw", lease=3)  # type: ignore[call-arg]
@@ -144,7 +144,7 @@ def test_a_time_becomes_a_delay_in_whole_seconds(seconds: float) -> None:
 def test_a_time_after_the_jobs_life_is_refused() -> None:
     at = datetime.fromtimestamp(2_000, UTC)
 
-    with pytest.raises(ValueError, match="in 1000 s: it is before ttl"):
+    with pytest.raises(ValueError, match="in 1000 s: it must be before ttl"):
         Options(at=at, lease=10, ttl=900).times(1_000)
 
 
@@ -171,5 +171,5 @@ def test_a_task_without_options_is_declared_without_parentheses() -> None:
 
     assert app.tasks[pay.name] is pay
     assert pay(3) == 3
-    with pytest.raises(ValueError, match=r"is no function; a name is given as name='pay'"):
+    with pytest.raises(ValueError, match=r"is not a function; set the name with name='pay'"):
         app.task("pay")  # type: ignore[call-overload]

@@ -86,13 +86,13 @@ def test_consumers_and_jobs_for_other_systems_have_the_defaults_of_the_app() -> 
         ({"lease": 2}, "lease is 2 s"),
         ({"ttl": 60, "lease": 60}, "ttl is 60 s, and the lease 60 s"),
         ({"ttl": 60, "timeout": 31}, "timeout is 31 s, more than half of ttl"),
-        ({"ttl": 60, "retry": Fixed([61])}, "its attempts may wait 61 s in all"),
+        ({"ttl": 60, "retry": Fixed([61])}, "its attempts may wait 61 s in total"),
         ({"priority": 101}, "priority=101 must be"),
         ({"sync": 0}, "sync=0 must be a whole number from 1"),
         ({"sync": 3, "replicate": 2}, "sync is 3, and replicate 2: raise replicate or lower sync"),
         ({"queue": "disque-trio.x"}, "disque-trio. is reserved"),
         ({"max_crashes": 0}, "max_crashes=0"),
-        ({"lease": 0, "replicate": 2}, "a job with lease 0 has one copy"),
+        ({"lease": 0, "replicate": 2}, "a job with lease 0 has one replica"),
     ],
 )
 def test_defaults_that_cannot_work_are_refused_with_the_app(
@@ -156,7 +156,7 @@ def test_what_two_named_options_contradict_is_an_error() -> None:
         declared({}, {"ttl": 60}).using(delay=60)
     with pytest.raises(ValueError, match="timeout is 31 s, more than half of ttl"):
         declared({}, {"timeout": 31}).using(ttl=60)
-    with pytest.raises(ValueError, match="a job with lease 0 has one copy"):
+    with pytest.raises(ValueError, match="a job with lease 0 has one replica"):
         declared({"lease": 0}, {"replicate": 2})
 
 
@@ -168,7 +168,7 @@ def test_a_job_that_is_due_after_the_default_ttl_lives_longer() -> None:
     assert options.times(now) == (10 * DAY, 20 * DAY)
     assert options.times(now + 9 * DAY) == (DAY, 7 * DAY)
     named: Options = declared({}, {"ttl": 7 * DAY}).using(at=at).definition.options
-    with pytest.raises(ValueError, match="it is before ttl"):
+    with pytest.raises(ValueError, match="it must be before ttl"):
         named.times(now)
 
 

@@ -61,7 +61,7 @@ def test_progress_that_no_node_takes_fails_nothing(caplog: pytest.LogCaptureFixt
     with node_that_adds([Failure(b"NOREPL too few nodes")], [b"D-1"]) as node:
         assert outcome(app_at(node), body("t", key="k", headers=HEADERS)) == Done()
 
-    assert "its progress cannot be reported" in caplog.text
+    assert "cannot report its progress" in caplog.text
 
 
 def test_a_long_text_is_cut() -> None:
@@ -76,7 +76,7 @@ def test_progress_is_from_0_to_100(percent: float) -> None:
     with node_that_adds() as node:
         found: Outcome = outcome(app_at(node, percent), body("t", headers=HEADERS))
 
-    assert b"it is from 0 to 100" in getattr(found, "reason", b"")
+    assert b"it must be from 0 to 100" in getattr(found, "reason", b"")
 
 
 # The client.

@@ -32,8 +32,8 @@ def lines(
 @pytest.mark.parametrize(
     ("what", "about", "text"),
     [
-        (body("typed", "x"), f"typed {JOB}: ", "arguments do not fit: $.args[0]: Expected `int`"),
-        (body("typed"), f"typed {JOB}: ", "arguments do not fit: missing a required argument"),
+        (body("typed", "x"), f"typed {JOB}: ", "invalid arguments: $.args[0]: Expected `int`"),
+        (body("typed"), f"typed {JOB}: ", "invalid arguments: missing a required argument"),
         (b"rubbish", f"{JOB}: ", "unreadable: the body is neither"),
         (b'{"task":7}', f"{JOB}: ", "unreadable: "),
     ],

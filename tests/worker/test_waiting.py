@@ -131,7 +131,7 @@ def test_a_result_of_another_type_than_declared_is_a_failure(disque_sim: Sim) ->
     async def story(cluster: Cluster) -> None:
         error = await told(cluster, await wrong.enqueue(), 0)
         assert isinstance(error, JobFailedError)
-        assert "does not fit" in error.text
+        assert "has another type" in error.text
 
     disque_sim.run(story, app, seeds=1)
 

@@ -28,13 +28,13 @@ def plain(schedule: object) -> str:
     """The five fields of a schedule. Raises `TypeError` and `ValueError`."""
     if not isinstance(schedule, str):
         raise TypeError(
-            f'{schedule!r} is no schedule of cron: give text as "30 2 * * *", or every=seconds'
+            f'{schedule!r} is not a schedule of cron: give text as "30 2 * * *", or every=seconds'
         )
     if schedule.strip().startswith("@"):
         found = NICKNAMES.get(schedule.strip().lower())
         if found is None:
             raise ValueError(
-                f"{schedule!r} is no schedule of cron: there are {', '.join(NICKNAMES)}, "
+                f"{schedule!r} is not a schedule of cron: there are {', '.join(NICKNAMES)}, "
                 "the five fields, and every=seconds"
             )
         return found

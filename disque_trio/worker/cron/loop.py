@@ -55,7 +55,7 @@ class Ticker:
                     done, failures = tick, 0
             except DisqueError as error:
                 name, at = schedule.name, text(tick)
-                _log.warning("%s of %s is not added yet: %s", at, name, error)
+                _log.warning("%s of %s is not added yet, retrying: %s", at, name, error)
                 wait, failures = _pause(failures), failures + 1
             if wait:
                 await anyio.sleep(wait + self.draw())
@@ -81,7 +81,7 @@ class Keeper(Ticker):
         words = [each.ticks.words for each in schedules if each.is_recorded]
         since: Mapping[str, Tick] = {}
         if words:
-            what = f"the record of the schedules of {name} is not read yet"
+            what = f"cannot read the record of the schedules of {name} yet"
             since = await _patiently(what, lambda: self.known.begin(name, words, int(start)))
         async with anyio.create_task_group() as tasks:
             if words:
@@ -90,7 +90,7 @@ class Keeper(Ticker):
                 tasks.start_soon(self.keep, each, begin(each, start, since.get(each.ticks.words)))
 
     async def _renew(self, name: str, since: Mapping[str, Tick]) -> None:
-        what = f"the record of the schedules of {name} is not renewed yet"
+        what = f"cannot renew the record of the schedules of {name} yet"
         while True:
             await anyio.sleep(RENEW_S * (0.5 + self.draw()))
             await _patiently(what, lambda: self.known.renew(name, since))

@@ -78,7 +78,7 @@ class Calendar:
         try:
             next(CronSim(fields, datetime(2000, 1, 1)))
         except CronSimError as error:
-            raise ValueError(f"{schedule!r} is no schedule of cron: {error}") from error
+            raise ValueError(f"{schedule!r} is not a schedule of cron: {error}") from error
         except StopIteration:
             raise ValueError(f"{schedule!r} is never due") from None
         is_by_day = not any(part.startswith("*") for part in fields.split()[:2])
@@ -186,7 +186,7 @@ def zone_of(tz: object) -> ZoneInfo:
     try:
         return ZoneInfo(tz)
     except (OSError, ValueError, ZoneInfoNotFoundError) as error:  # a folder, a path, unknown
-        raise ValueError(f"the time zone {tz!r:.80} is not known; {_hint(tz)}") from error
+        raise ValueError(f"the time zone {tz!r:.80} is unknown; {_hint(tz)}") from error
 
 
 def _hint(name: str) -> str:
@@ -194,5 +194,5 @@ def _hint(name: str) -> str:
     inside = sorted(each for each in known.values() if each.startswith(f"{name}/"))
     near = difflib.get_close_matches(name.lower(), known, n=1)
     if near and not inside:
-        return f"do you mean {known[near[0]]}?"
+        return f"did you mean {known[near[0]]}?"
     return f"names are as {inside[0] if inside else 'Europe/Berlin'}"

@@ -21,10 +21,10 @@ MILLI: Final[Micros] = 1_000
 class Stage(enum.Enum):
     """The stage of a job in the engine."""
 
-    HELD = "delivered, and not begun"
+    HELD = "delivered, but not begun"
     RUNNING = "its handler runs"
     WAITING = "failed, and held until its delay is over, for a node that has no NACK DELAY"
-    SETTLING = "its handler has ended, and a node is to learn the outcome"
+    SETTLING = "its handler has ended, and its outcome is not reported yet"
 
 
 # In Python 3.11 each look-up of an enum member calls a function, a dozen times for each job.
@@ -148,7 +148,7 @@ class Reason(enum.Enum):
     """Why a handler is cancelled, or a job is abandoned."""
 
     LEASE_OVER = "the lease has ended"
-    LOST = "the job was given to another worker"
+    LOST = "the job was delivered to another worker"
     ACKED = "the job is acknowledged"
     DEAD = "the job is dead"
     TOO_LONG = "the time limit was exceeded"

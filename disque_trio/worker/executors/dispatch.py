@@ -112,10 +112,10 @@ def _body_of(
         return called
     name = definition.executor or "thread"
     if name not in executors:
-        raise _cannot(definition, f"there are {', '.join(executors)}: App(executors=…)")
+        raise _cannot(definition, f"the executors are {', '.join(executors)}: App(executors=…)")
     if name == "process":
         if is_bound:
-            raise _cannot(definition, "a job cannot be brought there; leave bind out")
+            raise _cannot(definition, "bind is impossible there; omit bind")
         name_of(fn)
     run = executors[name].run
 

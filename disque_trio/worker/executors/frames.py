@@ -85,7 +85,7 @@ def answer(outcome: Result | BaseException) -> bytes:
         try:
             return packed(outcome)
         except BaseException as error:  # classes of users pickle themselves
-            text = f"the result of the function cannot be brought back: {describe(error)}"
+            text = f"the result of the function cannot be returned: {describe(error)}"
             return packed(Raised(RemoteError, (text,), {}, ""))
     trace, place = trace_of(outcome), place_of(outcome)
     try:

@@ -120,7 +120,7 @@ def handle(enqueuer: Enqueuer, job: JobDetails, kwargs: Mapping[str, Any]) -> En
     """The flow of a coordinator with these arguments. Raises `NotAFlowError`."""
     members, key = building.planned(building.read(kwargs)), kwargs.get("flow")
     if not isinstance(key, str):
-        raise building.NotAFlowError("it has no name, by which its members are found")
+        raise building.NotAFlowError("it has no name, which is needed to find its members")
     place = building.place_in(job.queue or "", key)
     return EnqueuedFlow(job.id, members, place, TOKENS + key, enqueuer)
 

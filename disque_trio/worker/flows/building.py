@@ -62,7 +62,9 @@ class Flow:
         member, and `TypeError` if `after` is not iterable."""
         check_call(call)
         if len(self._members) >= MOST_MEMBERS:
-            raise ValueError(f"a flow has {MOST_MEMBERS} members at most; let one add another flow")
+            raise ValueError(
+                f"a flow has at most {MOST_MEMBERS} members; let a member add another flow"
+            )
         if call.is_open:
             raise ValueError(f"{call.name}: `partial` is for later steps of a chain")
         if isinstance(after, FlowMember):
@@ -83,8 +85,8 @@ class Flow:
         place = member.place if isinstance(member, FlowMember) else -1
         if not 0 <= place < len(self._members) or self._members[place] is not member:
             raise ValueError(
-                f"{name}: after has {checks.shown(member)}, which is no member of this flow: name "
-                "what its `add` has returned"
+                f"{name}: after has {checks.shown(member)}, which is not a member of this flow: "
+                "pass what its `add` has returned"
             )
         return place
 

@@ -140,7 +140,7 @@ class _Look:
             results = await self.enqueuer.add_requests(requests)
             for place, result in zip(some, results, strict=True):
                 if isinstance(result, PASSING):
-                    self.job.log.debug("member %d is not added yet: %s", place, result)
+                    self.job.log.debug("member %d is not added yet, retrying: %s", place, result)
                     continue
                 if isinstance(result, Enqueued):
                     self.graph.members[place] = self._member(place, result.id)
@@ -193,7 +193,7 @@ class _Look:
         )
         more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
         self.job.log.warning(
-            "flow %s is over, and %d of %s are not done: %s%s",
+            "flow %s has ended, and %d of %s are not done: %s%s",
             self.flow, len(others), counted(self.graph.size, "member"), shown, more,
         )  # fmt: skip
         keys = [key_of(final[n][0], n) for n in others if final.get(n, DONE)[0] in UNDONE]

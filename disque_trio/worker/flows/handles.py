@@ -201,7 +201,7 @@ class BlockingEnqueuedFlow:
 
 
 def _late(id: str, timeout: float | None) -> TimeoutError:
-    return TimeoutError(f"flow {id} is not done within {timeout} s")
+    return TimeoutError(f"flow {id} was not done within {timeout} s")
 
 
 def _asking() -> Any:
@@ -215,7 +215,7 @@ def _through_outage(id: str) -> Iterator[None]:
     try:
         yield
     except NoNodeError as error:
-        _log.warning("flow %s cannot be looked at now: %s", id, error)
+        _log.warning("cannot read flow %s now: %s", id, error)
 
 
 def _looks() -> Iterator[tuple[float, bool]]:

@@ -110,6 +110,6 @@ def write_payload(
         raise NotEncodableError(f"{name}: {error}") from error
     if len(body) > max_body:
         raise TooLargeError(
-            f"{name}: the body has {counted(len(body), 'byte')}, of {max_body:,} at most"
+            f"{name}: the body has {counted(len(body), 'byte')}, and the limit is {max_body:,}"
         )
     return body

@@ -36,7 +36,7 @@ async def key_holders(client: Asking, places: Sequence[Place]) -> list[KeyHolder
 
     answers = (await at_each(client, ask)).items
     if places and not answers:  # the nodes found before have failed since
-        raise NoNodeError("no node says which jobs have the keys")
+        raise NoNodeError("no node reports which jobs have the keys")
     return [_joined(each[place] for each in answers) for place in range(len(places))]
 
 
@@ -65,7 +65,7 @@ async def is_held(client: Asking, place: Place) -> bool:
             return []
 
         if not (await at_each(client, ask)).items:
-            raise NoNodeError("no node says which job has the key")
+            raise NoNodeError("no node reports which job has the key")
     return is_found
 
 

@@ -93,7 +93,7 @@ class Operable:
                 self.client, table.fields_of({**dict(zip(names, values, strict=False)), **more})
             )
             if plan.risk and not is_sure:
-                raise MistakeError(f"{plan.risk}; give is_sure=True")
+                raise MistakeError(f"{plan.risk}; pass is_sure=True to confirm")
             outcome = Outcome(unasked=list(plan.unasked))
             await plan.run(outcome, lambda _: None)
             return outcome

@@ -133,13 +133,13 @@ class Registrar:
                     await self.client.ackjob(job)
                     await self._carry_out(read_order(job.body))
             except BAD_INPUT as error:
-                _log.warning("an order cannot be read: %s", error)
+                _log.warning("cannot decode an operation: %s", error)
             except DisqueError as error:
-                _log.debug("cannot receive orders: %s", error)
+                _log.debug("cannot receive operations: %s", error)
                 await anyio.sleep(PAUSE_S)
 
     async def _carry_out(self, order: Order) -> None:
-        _log.warning("received the order %s", order.order)
+        _log.warning("received the operation %s", order.order)
         if order.order == "quiet":
             self.worker.quiet()
         elif order.order == "resume":

@@ -62,7 +62,7 @@ class TimetableKeeper:
                 try:
                     await self._look(tasks, start)
                 except DisqueError as error:
-                    _log.debug("the schedules cannot be read now: %s", error)
+                    _log.debug("cannot read the schedules now: %s", error)
                 with anyio.move_on_after(self.look_s * (0.75 + 0.5 * self.draw())):
                     await self._changed.wait()
                     await anyio.sleep(self.draw())
@@ -116,7 +116,7 @@ class TimetableKeeper:
         except (ValueError, TypeError) as error:  # for example, an unknown time zone
             if entry.key not in self._unreadable:
                 self._unreadable.add(entry.key)
-                _log.warning("schedule %s cannot be kept: %s", entry.name, error)
+                _log.warning("cannot store schedule %s: %s", entry.name, error)
             return
         loop = self._loops[entry.name] = _Loop(entry)
         tasks.start_soon(self._keep, loop, schedule, max(cron.begin(schedule, start), entry.since))
@@ -133,7 +133,7 @@ class TimetableKeeper:
                     del self._loops[loop.entry.name]
                 self._changed.set()
             except Exception:  # this version does not support its record
-                _log.exception("schedule %s cannot be kept", loop.entry.name)
+                _log.exception("cannot store schedule %s", loop.entry.name)
 
     async def add(self, entry: Entry, tick: int) -> None:
         """Add the job of a tick, unless a worker has added it. Raises `ChangedError`, and errors of

@@ -253,7 +253,7 @@ class Timetable:
         names = ", ".join(printable(each) for each in islice(sorted(found), _NAMED)) or "none"
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise UnknownScheduleError(
-            f"no schedule is called {printable(name)}; there are {names}{more}"
+            f"no schedule has the name {printable(name)}; there are {names}{more}"
             + (f"; no answer from {', '.join(unreached)}" if unreached else "")
         )
 
@@ -296,8 +296,8 @@ class Timetable:
         before = known.get(entry.name, [])
         if not before and len(known) >= MOST:
             raise TooManySchedulesError(
-                f"there are {counted(len(known), 'schedule')}, {MOST} at most: remove some, or "
-                "let one add the jobs of several"
+                f"there are {counted(len(known), 'schedule')}, and the limit is {MOST}: remove "
+                "some, or let one add the jobs of several"
             )
         since = int(runtime().now())
         for last in before[-1:]:

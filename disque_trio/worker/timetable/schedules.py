@@ -151,7 +151,7 @@ async def _add(
 def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) -> Entry:
     check_names(options, ScheduleOptions)
     if not isinstance(what, Call | Prepared):
-        raise ValueError(f"schedule {name}: {shown(what)} is no call: write task.call(…)")
+        raise ValueError(f"schedule {name}: {shown(what)} is not a call: write task.call(…)")
     call = what if isinstance(what, Call) else what.call()
     if call.then or call.is_open:
         raise ValueError(f"schedule {name}: it adds one job, of one call with all its arguments")
@@ -201,8 +201,8 @@ def _options(name: str, call: Call[Any]) -> Options:
         return call.options()
     except Exception as error:  # functions of users may raise anything
         raise ValueError(
-            f"schedule {name}: the group of {call.name} is not known from its arguments: "
-            f"{type_and_text(error)}; name it by using(group=…)"
+            f"schedule {name}: cannot compute the group of {call.name} from its arguments: "
+            f"{type_and_text(error)}; set it with using(group=…)"
         ) from error
 
 

@@ -122,7 +122,7 @@ def test_errors_come_back_and_the_process_goes_on(kind: str) -> None:
         assert "in fail" in raised.value.__notes__[0]
         with pytest.raises(RemoteError, match="nobody finds me"):
             await run(work.fail_badly)
-        with pytest.raises(RemoteError, match="cannot be brought back"):
+        with pytest.raises(RemoteError, match="cannot be returned"):
             await run(work.return_badly)
         assert await run(work.pid) == pid
 

@@ -86,12 +86,12 @@ def too_many_parents(app: App[None], flow: Flow) -> None:
 @pytest.mark.parametrize(
     ("add", "why"),
     [
-        (of_another, "t: after has FlowMember.*, which is no member of this flow"),
+        (of_another, "t: after has FlowMember.*, which is not a member of this flow"),
         (lambda app, flow: flow.add(app.tasks["t"].call(1), after=[0]), "after has 0, which is no"),
-        (too_many, "a flow has 1000 members at most"),
+        (too_many, "a flow has at most 1000 members"),
         (too_many_parents, "parents=True with 101 members in after.*room for 100"),
         (lambda app, flow: flow.add(app.tasks["t"].partial()), "`partial` is for later steps"),
-        (lambda app, flow: flow.add(app.tasks["t"]), "is no call: write task.call"),
+        (lambda app, flow: flow.add(app.tasks["t"]), "is not a call: write task.call"),
         (
             lambda app, flow: flow.add(app.tasks["t"].call(1), flow.add(app.tasks["t"].call(1))),
             r"t: after=FlowMember\(place=0, task='t'\) must be a list of members",

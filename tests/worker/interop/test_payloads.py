@@ -132,8 +132,8 @@ def test_other_queues_and_other_systems_do_not_read_it() -> None:
         (b'{"class":', b"unreadable: "),
         (b'{"class":7,"args":[]}', b"unreadable: "),
         (payload(args=[1] * 1001), b"unreadable: more than 1000 arguments"),
-        (payload(args=[7]), b"arguments do not fit: $.args[0]: Expected `str`, got `int`"),
-        (payload(args=[json.loads("[" * 70 + "]" * 70)]), b"unreadable: more than 64 lists"),
+        (payload(args=[7]), b"invalid arguments: $.args[0]: Expected `str`, got `int`"),
+        (payload(args=[json.loads("[" * 70 + "]" * 70)]), b"unreadable: more than 64 nested lists"),
     ],
 )
 def test_what_cannot_be_read_is_dead_with_the_reason(what: bytes, reason: bytes) -> None:
@@ -259,5 +259,5 @@ def test_what_such_a_body_cannot_say_is_refused() -> None:
         NotEncodableError, match="HardJob: a value of type object cannot be encoded"
     ):
         resque.enqueue_blocking("HardJob", object())
-    with pytest.raises(TooLargeError, match="of 100 at most"):
+    with pytest.raises(TooLargeError, match="the limit is 100"):
         resque.enqueue_blocking("HardJob", "x" * 100)

@@ -111,7 +111,9 @@ async def test_a_pause_and_its_end_are_recorded_and_its_ticks_are_gone(app: App[
 
         assert [await app.schedules.remove("s"), await app.schedules.remove("s")] == [True, False]
         assert await app.schedules.list() == []
-        with pytest.raises(UnknownScheduleError, match="no schedule is called s; there are none"):
+        with pytest.raises(
+            UnknownScheduleError, match="no schedule has the name s; there are none"
+        ):
             await app.schedules.pause("s")
 
 
@@ -229,7 +231,9 @@ async def test_one_schedule_too_many_is_refused_and_each_of_the_others_is_found(
         sweep = app.tasks["sweep"]
         for number in range(12):
             await app.schedules.add(f"s{number:02}", sweep, every=60)
-        with pytest.raises(TooManySchedulesError, match="there are 12 schedules, 12 at most: rem"):
+        with pytest.raises(
+            TooManySchedulesError, match="there are 12 schedules, and the limit is 12: rem"
+        ):
             await app.schedules.add("t", sweep, every=60)
 
         await app.schedules.add("s11", sweep, every=90)
@@ -249,7 +253,7 @@ async def test_names_are_text_that_commands_no_terminal(app: App[None]) -> None:
         with pytest.raises(UnknownScheduleError) as raised:
             await app.schedules.pause("\x1b[32m")
 
-        assert str(raised.value) == ("no schedule is called \\x1b[32m; there are \\x1b[31m")
+        assert str(raised.value) == ("no schedule has the name \\x1b[32m; there are \\x1b[31m")
 
 
 def test_threads_have_the_same_operations(app: App[None]) -> None:
@@ -270,9 +274,9 @@ def test_threads_have_the_same_operations(app: App[None]) -> None:
         ("", "sweep", {"every": 60}, "the name of a schedule"),
         ("s", "sweep", {}, "cron needs either five fields"),
         ("s", "sweep", {"every": 60, "cron": "@daily"}, "cron needs either five fields"),
-        ("s", "sweep", {"cron": "61 * * * *"}, "no schedule of cron"),
+        ("s", "sweep", {"cron": "61 * * * *"}, "not a schedule of cron"),
         ("s", "sweep", {"every": 60, "missed": "some"}, "missed='some' must be one of"),
-        ("s", "sweep", {"every": 60, "tz": "Mars"}, "time zone 'Mars' is not known"),
+        ("s", "sweep", {"every": 60, "tz": "Mars"}, "time zone 'Mars' is unknown"),
         ("s", "report", {"every": 60}, "report needs arguments: give a call"),
     ],
 )
@@ -290,7 +294,7 @@ async def test_what_cannot_be_due_is_refused(
     [
         ({"time_zone": "Europe/Berlin"}, "there is no option time_zone"),
         ({"backfil": True}, "there is no option backfil"),
-        ({"withn": 5}, "there is no option withn; do you mean within?"),
+        ({"withn": 5}, "there is no option withn; did you mean within?"),
     ],
 )
 def test_an_option_that_no_schedule_has_is_a_type_error(options: Any, why: str) -> None:
@@ -307,7 +311,7 @@ def test_an_option_that_no_schedule_has_is_a_type_error(options: Any, why: str) 
     ("name", "what", "why"),
     [
         (7, None, "the name of a schedule is text, not 7"),
-        ("s", "sweep", "schedule s: 'sweep' is no call: write task.call"),
+        ("s", "sweep", "schedule s: 'sweep' is not a call: write task.call"),
     ],
 )
 def test_what_is_no_name_and_no_call_is_refused(name: Any, what: Any, why: str) -> None:
@@ -345,7 +349,7 @@ def test_a_group_that_only_the_instant_decides_is_refused() -> None:
     @app.task(name="sweep", group=lambda scheduled: str(scheduled.hour))
     async def sweep(*, scheduled: datetime) -> None: ...
 
-    with pytest.raises(ValueError, match=r"s: the group of sweep is not known .* using\(group=…"):
+    with pytest.raises(ValueError, match=r"s: cannot compute the group of sweep .* using\(group=…"):
         app.blocking.schedules.add("s", sweep, every=60)
 
 
