@@ -69,20 +69,20 @@ class Encryption(Codec):
             body[13 + size :],
         )
         if not id or len(nonce) < _NONCE:
-            raise ValueError("it is cut off")
+            raise ValueError("it is truncated")
         cipher = self._ciphers.get(id)
         if cipher is None:
             shown = id.decode(errors="backslashreplace")
-            raise NewerBodyError(f"codec aes-gcm: key {shown!r} is not known here")
+            raise NewerBodyError(f"codec aes-gcm: key {shown!r} is unknown here")
         try:
             return cipher.decrypt(nonce, sealed, _BOUND + id)
         except InvalidTag:
-            raise ValueError("it was changed, or encrypted by another key of this id") from None
+            raise ValueError("it was modified, or encrypted with another key of this id") from None
 
 
 def _id(name: object) -> bytes:
     if not isinstance(name, str) or not 1 <= len(name.encode(errors="backslashreplace")) <= 100:
-        raise ValueError(f"the id of a key is text of 1 to 100 bytes, not {name!r}")
+        raise ValueError(f"the id of a key must be text of 1 to 100 bytes, not {name!r}")
     return name.encode(errors="backslashreplace")
 
 
@@ -93,5 +93,7 @@ def _key(name: str, key: str | bytes) -> bytes:
     except (binascii.Error, ValueError, TypeError):
         found = b""
     if len(found) not in (16, 24, 32):
-        raise ValueError(f"key {name!r}: 16, 24 or 32 bytes, as such or in base64 (new_key)")
+        raise ValueError(
+            f"key {name!r}: it must have 16, 24 or 32 bytes, raw or in base64 (new_key)"
+        )
     return found

@@ -70,7 +70,9 @@ def instrument(
     meter = metrics.get_meter(_NAME, meter_provider=meter_provider)
     watch = _Watch(
         trace.get_tracer(_NAME, tracer_provider=tracer_provider),
-        meter.create_counter("messaging.client.sent.messages", "{message}", "Jobs to be added."),
+        meter.create_counter(
+            "messaging.client.sent.messages", "{message}", "Jobs that were requested."
+        ),
         meter.create_counter(
             "messaging.client.consumed.messages", "{message}", "Jobs whose handlers began."
         ),
@@ -145,7 +147,7 @@ def _harmless() -> Iterator[None]:
     try:
         yield
     except Exception:
-        _log.exception("a job is not traced, because OpenTelemetry fails")
+        _log.exception("cannot trace a job: OpenTelemetry failed")
 
 
 def _note(span: Span, kind: str, error: BaseException) -> None:

@@ -26,10 +26,11 @@ def _against(answer: Answer, request: JobRequest, trial: Trial) -> Iterator[str]
         yield f"{trial.gone} of {counted(trial.added, 'job')} were lost, and none may be"
     if answer.loss.lost == YES and trial.waiting_gone < trial.waiting:
         came = trial.waiting - trial.waiting_gone
-        yield f"{came} of {counted(trial.waiting, 'job')} that waited came, and all must be lost"
+        jobs = counted(trial.waiting, "job")
+        yield f"{came} of {jobs} that waited were delivered, but all must be lost"
     if extra := [cause for cause in trial.causes if cause not in answer.twice]:
-        yield f"jobs came twice by {', '.join(extra)}, which the rules do not allow"
+        yield f"jobs were delivered twice by {', '.join(extra)}, which the rules do not allow"
     if answer.late is not None:
         late = answer.late // scaled(request)[1] + _BACKLOG
         if trial.longest_ms > late:
-            yield f"a job came after {trial.longest_ms} ms, and {late} is the latest"
+            yield f"a job was delivered after {trial.longest_ms} ms, but {late} ms is the latest"

@@ -55,7 +55,7 @@ def reasons(job: str, holders: Sequence[Place], nodes: Sequence[Place]) -> list[
     """Why each of the holders was chosen, by the rule of docs/bus.md, "Addresses and zones". They
     are in the order in which they were; `nodes` are all that are known now."""
     return [
-        "it took the ADDJOB"
+        "it received the ADDJOB"
         if holder.id and holder.id.startswith(job.split("-")[1])
         else _reason(holder, holders[:number], nodes)
         for number, holder in enumerate(holders)
@@ -70,7 +70,7 @@ def _reason(holder: Place, before: Sequence[Place], nodes: Sequence[Place]) -> s
     hosts = {each.host for each in nodes}
     if 1 < len(hosts) < len(nodes):
         return _of_host(holder, before)
-    return "drawn among the nodes that could be reached" if left else "all nodes get a replica"
+    return "selected at random from the reachable nodes" if left else "all nodes get a replica"
 
 
 def _of_zone(holder: Place, before: Sequence[Place], left: Sequence[Place]) -> str:

@@ -42,7 +42,7 @@ def lacks(ours: Sequence[Place], answering: int) -> Iterator[Lack]:
     if nameless := [node.where for node in ours if not node.zone]:
         yield Lack(
             ", ".join(nameless),
-            "names no zone, although others do; nodes without one count as one zone",
+            "has no zone, although others do; all nodes without a zone count as one",
             "set replica-zone on each node",
         )
     count = len(zones) + (1 if nameless else 0)
@@ -52,11 +52,11 @@ def lacks(ours: Sequence[Place], answering: int) -> Iterator[Lack]:
             "the cluster",
             f"a job has {copies} copies by default, and the nodes that answer are in "
             f"{counted(count, 'zone')}: {', '.join(sorted(zones))}",
-            "some zone holds several copies of each job, and its loss takes them together: start "
-            "nodes in other zones, or see why those there do not answer"
+            "a zone holds several copies of each job, which are lost together if it fails: start "
+            "nodes in other zones, or find out why those there do not answer"
             if count > 1
-            else "the loss of the zone takes all copies: start nodes in other zones, or see why "
-            "those there do not answer",
+            else "if the zone fails, all copies are lost: start nodes in other zones, or find out "
+            "why those there do not answer",
         )
 
 
@@ -73,7 +73,7 @@ def spread(held: Sequence[str], reached: Sequence[str]) -> tuple[bool, str]:
     if further:
         return False, f"{text}, although nodes in {listed(set(further))} answer"
     if len(its) == 1:
-        return False, f"{text}: its loss takes all of them"
+        return False, f"{text}: if it fails, all are lost"
     return True, text
 
 

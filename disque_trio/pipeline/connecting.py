@@ -54,7 +54,7 @@ def connected(where: str | int, secret: str | None) -> socket.socket:
     connection.sendall(len(encoded).to_bytes(_SIZE) + encoded)
     reply = _read(connection, int.from_bytes(_read(connection, _SIZE)))
     if reply != b"ok":
-        raise ConnectionError(f"Spark at port {where} answers the secret with {reply!r}, not ok")
+        raise ConnectionError(f"Spark at port {where} replied {reply!r} to the secret, not ok")
     return connection
 
 
@@ -63,7 +63,7 @@ def _read(connection: socket.socket, size: int) -> bytes:
     while len(data) < size:
         part = connection.recv(size - len(data))
         if not part:
-            raise ConnectionError("Spark has ended the connection before it accepted the secret")
+            raise ConnectionError("Spark closed the connection before it accepted the secret")
         data += part
     return data
 

@@ -69,7 +69,7 @@ def find(environment: Mapping[str, str] = os.environ) -> Java:
         return found
     tried = "".join(f"; {each.source}: {each.reason}" for each in refusals)
     raise PipelineError(
-        f"Spark needs Java {OLDEST} or newer, and there is none{tried}. {INSTALL} brings one along"
+        f"Spark needs Java {OLDEST} or newer, and none was found{tried}. {INSTALL} installs one"
     )
 
 
@@ -105,7 +105,9 @@ def _examine(source: str, home: Path) -> Java | Refusal:
         return Java(home, version, source, is_wrapped=False)
     wrapper = _wrapped(java)
     if _version(wrapper / "bin" / "java", _MODULE) is None:
-        return Refusal(source, f"{wrapper}/bin/java does not run; is its disk mounted noexec?")
+        return Refusal(
+            source, f"{wrapper}/bin/java does not run: check that its disk is not mounted noexec"
+        )
     return Java(wrapper, version, source, is_wrapped=True)
 
 

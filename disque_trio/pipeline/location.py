@@ -39,7 +39,9 @@ def path_in(text: str, also: str = "") -> str:
     """
     scheme = _SCHEME.match(text)
     if _DRIVE.match(text) and sys.platform != "win32":
-        raise PipelineError(f"{text}: this machine has no drives; give a path such as /data/lake")
+        raise PipelineError(
+            f"{text}: this system has no drive letters; use a path such as /data/lake"
+        )
     if scheme is None:
         return text
     address = urlsplit(text)

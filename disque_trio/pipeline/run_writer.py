@@ -33,7 +33,7 @@ class RunWriter(ExitStack):
             return LakeFiles.open(self._lake)
         except LakeError as error:
             raise LakeError(
-                f"{error}. The sweep's lake must be the same folder on every machine"
+                f"{error}. The lake of the sweep must be the same directory on every machine"
             ) from None
 
     def write(self, plan: Plan, run: str, rows: list[Row], verdict: Verdict | None) -> None:

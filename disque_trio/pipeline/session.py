@@ -53,7 +53,7 @@ def start(
     sql = spark_module("pyspark.sql")
     check_master(master)
     if _MEMORY.fullmatch(memory) is None:
-        raise PipelineError(f"{memory} is no size of memory for Spark, such as 512m or 2g")
+        raise PipelineError(f"{memory} is not a memory size for Spark, such as 512m or 2g")
     # It prints errors to standard error as JSON that are raised as well.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     active = _active()
@@ -73,7 +73,7 @@ def start(
             _end_gateway()
             raise PipelineError(
                 f"Spark did not start on {master}: {reason}; "
-                "'disque-trio pipeline doctor --start' helps to find out why"
+                "'disque-trio pipeline doctor --start' shows possible reasons"
             ) from error
 
 
@@ -113,19 +113,19 @@ def spark_module(name: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        raise PipelineError(f"this needs Spark ({error}): {INSTALL}") from None
+        raise PipelineError(f"Spark is missing ({error}): {INSTALL}") from None
 
 
 def check_master(master: str) -> None:
     """Raises `PipelineError` unless it is the address of a Spark master."""
     if not any(each.fullmatch(master) for each in (_LOCAL, _STANDALONE, _OTHERS)):
         raise PipelineError(
-            f"{master} is no master of Spark: local[*] for this machine, local[2] for two of its "
-            "processors, or spark://HOST:PORT for a cluster"
+            f"{master} is not a master of Spark: local[*] for this machine, local[2] for two of "
+            "its processors, or spark://HOST:PORT for a cluster"
         )
     if not all(0 < port <= LAST_PORT for _, port in _addresses(master)):
         # The C library would take the lower 16 bits.
-        raise PipelineError(f"{master} is no master of Spark: a port is from 1 to {LAST_PORT}")
+        raise PipelineError(f"{master} is not a master of Spark: ports are from 1 to {LAST_PORT}")
 
 
 def is_local(master: str) -> bool:
@@ -169,7 +169,7 @@ def _active() -> Any:
 def _same(active: Any, master: str) -> Any:
     has = active.conf.get("spark.master")
     if has != master:
-        raise PipelineError(f"this process has a Spark session on {has}, none on {master}")
+        raise PipelineError(f"this process has a Spark session on {has}, not on {master}")
     return active
 
 
@@ -202,7 +202,9 @@ def _reach(master: str) -> None:
         except OSError as error:
             failure = error.strerror or str(error)
     if addresses:
-        raise PipelineError(f"no Spark master answers at {master}: {failure}; is it running?")
+        raise PipelineError(
+            f"no Spark master answers at {master}: {failure}; check that it is running"
+        )
 
 
 def _settings(master: str, memory: str) -> dict[str, str]:

@@ -23,11 +23,11 @@ class Refusal:
 REFUSALS: Final = MappingProxyType(
     {
         b"NOREPL": Refusal(
-            "too few nodes could take the copies of a job",
-            "start the nodes that are gone, or add some; or ask for fewer copies: REPLICATE and "
+            "too few nodes could store the copies of a job",
+            "start the nodes that are gone, or add some; or request fewer copies: REPLICATE and "
             "SYNC of ADDJOB, default-replicate, default-sync",
         ),
-        b"OOM": Refusal("its memory was used up", "add consumers, add nodes, or raise maxmemory"),
+        b"OOM": Refusal("it was out of memory", "add consumers, add nodes, or raise maxmemory"),
         b"MISCONF": Refusal(
             "its append-only file could not be written",
             "see its log: the disk is full or broken. It recovers by itself once it can write",
@@ -39,13 +39,13 @@ REFUSALS: Final = MappingProxyType(
             "it was loading its append-only file", "wait until it is loaded", is_problem=False
         ),
         b"LEAVING": Refusal(
-            "it leaves the cluster",
+            "it is leaving the cluster",
             "stop it when it has no jobs, or keep it with CLUSTER LEAVING no",
             is_problem=False,
         ),
         b"PAUSED": Refusal(
-            "a queue is paused in input",
-            "PAUSE queue none takes jobs again ('disque-trio queues resume')",
+            "the input of a queue is paused",
+            "PAUSE queue none ends the pause ('disque-trio queues resume')",
             is_problem=False,
         ),
         b"MAXLEN": Refusal(

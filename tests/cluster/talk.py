@@ -117,7 +117,7 @@ class Client:
         return deliveries(self.items("GETJOB", *how, "COUNT", count, "FROM", queue))
 
     def show(self, job: JobId) -> dict[str, Reply]:
-        """SHOW by name; empty if the job is not known here."""
+        """SHOW by name; empty if the job is unknown here."""
         reply = self.call("SHOW", job)
         return {} if reply is None else as_pairs(reply)
 

@@ -194,7 +194,7 @@ def test_without_a_node_enqueue_says_so() -> None:
 
 
 def test_a_backend_of_another_kind_has_no_worker() -> None:
-    with pytest.raises(AttributeError, match="TASKS\\['here'\\] is no backend of disque_trio"):
+    with pytest.raises(AttributeError, match="TASKS\\['here'\\] is not a backend of disque_trio"):
         _ = workers.here
     with pytest.raises(AttributeError, match="TASKS has no backend nothing"):
         _ = workers.nothing

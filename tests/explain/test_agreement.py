@@ -55,7 +55,7 @@ def test_a_rule_that_claims_losses_is_refuted_if_jobs_come() -> None:
 
     [found] = disagreements(wrong, ASKED, [run("one-killed", ASKED, FACTS, seed=1)])
 
-    assert found.endswith("20 of 20 jobs that waited came, and all must be lost")
+    assert found.endswith("20 of 20 jobs that waited were delivered, but all must be lost")
 
 
 def test_a_rule_that_denies_duplicates_is_refuted_by_slow_workers() -> None:
@@ -63,7 +63,7 @@ def test_a_rule_that_denies_duplicates_is_refuted_by_slow_workers() -> None:
 
     [found] = disagreements(wrong, ASKED, [run("worker-slow", ASKED, FACTS, seed=1)])
 
-    assert found.endswith("jobs came twice by D1, which the rules do not allow")
+    assert found.endswith("jobs were delivered twice by D1, which the rules do not allow")
 
 
 def test_a_rule_that_promises_too_early_is_refuted_by_the_wait_for_retry() -> None:

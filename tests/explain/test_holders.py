@@ -24,7 +24,7 @@ def why(*holders: Place, others: tuple[Place, ...] = ()) -> list[str]:
 
 def test_each_zone_is_chosen_before_one_is_chosen_again() -> None:
     assert why(place("a", "x"), place("b", "y"), place("c", "x")) == [
-        "it took the ADDJOB",
+        "it received the ADDJOB",
         "the first in zone y",
         "one more in zone x: there is no node in a zone with fewer replicas",
     ]
@@ -48,7 +48,7 @@ def test_without_zones_another_address_is_chosen_first() -> None:
 def test_without_either_nodes_are_drawn() -> None:
     assert why(place("a"), place("b"))[1] == "all nodes get a replica"
     assert why(place("a"), place("b"), others=(place("c"),))[1] == (
-        "drawn among the nodes that could be reached"
+        "selected at random from the reachable nodes"
     )
 
 

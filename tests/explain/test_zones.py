@@ -12,7 +12,7 @@ from disque_trio.explain.zones import Place, lacks, spread
         ("abc", "abc", True, "its 3 copies are in zone a, zone b, zone c"),
         ("a", "ab", True, "its copy is in zone a"),
         ("aba", "aba", True, "its 3 copies are in zone a, zone b"),
-        ("aa", "aa", False, "its 2 copies are in zone a: its loss takes all of them"),
+        ("aa", "aa", False, "its 2 copies are in zone a: if it fails, all are lost"),
         (
             "aa",
             "aabc",

@@ -94,7 +94,7 @@ async def test_the_end_is_told_from_being_cut_off(
 
     await stream.send_all(b"QUIT\r\n")
 
-    assert await read(stream, 6) == b"+OK\r\n"  # trio raises if it is cut off
+    assert await read(stream, 6) == b"+OK\r\n"  # trio raises if it is truncated
 
 
 @pytest.mark.parametrize(

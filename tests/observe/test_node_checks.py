@@ -290,7 +290,7 @@ def test_a_failed_node_that_answers_here_is_not_to_be_forgotten() -> None:
 
 def test_a_failed_node_that_refuses_to_answer_need_not_be_started_again() -> None:
     told = failed(error="its certificate has expired", advice="Renew it.", is_there=True)
-    gone = failed(error="connection refused", advice="Is a node running there?")
+    gone = failed(error="connection refused", advice="Check that a node is running")
 
     assert told.advice.startswith("it runs, but refuses to answer: Renew it. Or if it is gone")
     assert not told.operation

@@ -43,8 +43,8 @@ def test_the_advice_on_norepl_names_what_asks_for_copies() -> None:
     finding = the_one(cluster(info=info, now_s=6.0))
 
     assert finding.what == (
-        "1 request was refused with NOREPL, the last 1 s ago: too few nodes could take the copies "
-        "of a job"
+        "1 request was refused with NOREPL, the last 1 s ago: too few nodes could store the "
+        "copies of a job"
     )
     assert "default-replicate" in finding.advice
 

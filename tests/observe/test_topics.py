@@ -302,7 +302,7 @@ async def test_zones_are_shown_of_nodes_and_of_the_holders_of_a_job(nursery: tri
     assert sorted(node["zone"] for node in nodes) == ["a", "b", "b"]
     assert ["in 2 zones: a, b" in text for text in zones] == [True]
     assert view["zones"] == {"well": True, "text": "its 3 copies are in zone a, zone b"}
-    assert view["holders"][0]["why"] == "it took the ADDJOB"
+    assert view["holders"][0]["why"] == "it received the ADDJOB"
     assert [holder["why"].partition(":")[0] for holder in view["holders"][1:]] == [
         "the first in zone b",
         "one more in zone b",

@@ -31,17 +31,17 @@ def test_fewer_zones_than_copies_are_a_warning() -> None:
     assert finding.what == (
         "a job has 3 copies by default, and the nodes that answer are in 2 zones: a, b"
     )
-    assert "some zone holds several copies of each job" in finding.advice
+    assert "a zone holds several copies of each job" in finding.advice
 
 
 def test_one_zone_takes_all_copies_with_it() -> None:
     (finding,) = judge(nodes("a", "a", replicate=2))
 
     assert finding.what.endswith("are in 1 zone: a")
-    assert "the loss of the zone takes all copies" in finding.advice
+    assert "if the zone fails, all copies are lost" in finding.advice
 
 
 def test_a_node_that_names_no_zone_is_told_of() -> None:
     (nameless,) = judge(nodes("a", "b", ""))
 
-    assert "names no zone, although others do" in nameless.what
+    assert "has no zone, although others do" in nameless.what

@@ -43,7 +43,7 @@ def test_what_was_ingested_can_be_asked_for(spark: Any, tmp_path: Path, capsys: 
     assert pipeline("ingest", lake, str(trace), str(bad)) == 1
     told = capsys.readouterr()
     assert told.out.startswith("1 file, 30 rows in ")
-    assert f"{bad}: line 1: no JSON" in told.err
+    assert f"{bad}: line 1: not JSON" in told.err
 
     assert pipeline("ingest", lake, str(trace)) == 0
     assert capsys.readouterr().out == "0 files, 0 rows; 1 already known\n"
@@ -272,7 +272,7 @@ def test_what_is_no_lake_is_named(tmp_path: Path, capsys: Capture, words: list[s
 
     assert pipeline(*(path if word == "LAKE" else word for word in words)) == 2
 
-    assert f"{path} is no lake" in capsys.readouterr().err
+    assert f"{path} is not a lake" in capsys.readouterr().err
 
 
 def test_a_report_is_written_whole_or_not_at_all(
@@ -312,7 +312,7 @@ def disk_full(path: Path, _text: str, _encoding: str) -> None:
     [
         (["--spark-conf", "cores=2"], "'cores=2' is not a setting"),
         (["--run", " "], "' ' is not the name of a cluster, such as berlin"),
-        (["--memory", "much"], "much is no size of memory for Spark, such as 512m or 2g"),
+        (["--memory", "much"], "much is not a memory size for Spark, such as 512m or 2g"),
     ],
 )
 def test_options_are_checked(tmp_path: Path, capsys: Capture, words: list[str], said: str) -> None:

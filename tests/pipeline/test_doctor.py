@@ -150,7 +150,7 @@ def test_a_java_process_that_has_ended_is_a_problem(
 
 def test_a_master_that_makes_no_sense_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pipeline", "doctor", "--master", "nonsense"]) == 2
-    assert "nonsense is no master of Spark" in capsys.readouterr().err
+    assert "nonsense is not a master of Spark" in capsys.readouterr().err
 
 
 def test_a_master_is_tried_without_being_told_to(

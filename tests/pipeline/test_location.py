@@ -64,7 +64,7 @@ def test_an_address_elsewhere_is_refused(text: str, said: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there it is a path")
 @pytest.mark.parametrize("text", ["C:\\lake", "C:/lake"])
 def test_a_drive_is_refused_where_there_are_none(text: str) -> None:
-    with pytest.raises(PipelineError, match="has no drives"):
+    with pytest.raises(PipelineError, match="has no drive letters"):
         local_path(text)
 
 

@@ -137,8 +137,8 @@ def test_a_process_connects_before_it_imports_pyspark_and_keeps_the_connection(
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (b"\0\0\0\x03err", b"answers the secret with b'err', not ok"),
-        (b"\0\0", b"Spark has ended the connection before it accepted the secret"),
+        (b"\0\0\0\x03err", b"replied b'err' to the secret, not ok"),
+        (b"\0\0", b"Spark closed the connection before it accepted the secret"),
     ],
 )
 def test_a_process_whose_secret_is_not_accepted_says_so(

@@ -111,13 +111,13 @@ def test_two_masters_in_one_process_are_refused(spark: Any) -> None:
     "master", ["", "locl[2]", "local[x]", "spark://host", "http://host:1", "spark://host:65536"]
 )
 def test_what_is_no_master_is_refused_before_spark_is_started(master: str) -> None:
-    with pytest.raises(PipelineError, match="is no master of Spark"):
+    with pytest.raises(PipelineError, match="is not a master of Spark"):
         session.start(master)
 
 
 @pytest.mark.parametrize("memory", ["", "much", "2 g", "1.5g"])
 def test_what_is_no_memory_is_refused(memory: str) -> None:
-    with pytest.raises(PipelineError, match="is no size of memory"):
+    with pytest.raises(PipelineError, match="is not a memory size"):
         session.start("local[2]", memory=memory)
 
 

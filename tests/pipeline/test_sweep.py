@@ -235,12 +235,12 @@ def test_a_sweep_is_told_what_keeps_an_executor_from_its_work(
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--spark", "nonsense"], "nonsense is no master of Spark"),
+        (["--spark", "nonsense"], "nonsense is not a master of Spark"),
         (["--trace-share", "0.1"], "--trace-share needs --lake"),
         (["--spark-conf", "spark.x=1"], "--spark-conf needs --spark"),
         (["--spark", "local", "--spark-conf", "x=1"], "'x=1' is not a setting of Spark"),
         (["--spark", "local", "--jobs", "2"], "not allowed with argument"),
-        (["--lake", "."], "is no lake, and not empty either"),
+        (["--lake", "."], "is not a lake, and not empty"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -93,4 +93,4 @@ def part(name: str) -> Any:
     try:
         return import_module(f"disque_trio.pipeline.{name}")
     except ModuleNotFoundError as error:
-        raise PipelineError(f"this needs Spark ({error}): {INSTALL}") from None
+        raise PipelineError(f"Spark is missing ({error}): {INSTALL}") from None

@@ -50,7 +50,7 @@ class Backend(api.backends.BaseTaskBackend):
         self.supports_get_result = self._result_ttl is not None
         if self.supports_get_result and not self.queues:
             raise ImproperlyConfigured(
-                f"TASKS[{alias!r}]: result_ttl needs QUEUES, in which results are looked for"
+                f"TASKS[{alias!r}]: result_ttl needs QUEUES: results are searched there"
             )
         self._tasks: dict[tuple[str, bool], Task[..., Any]] = {}
         try:

@@ -90,7 +90,7 @@ class _Run:
         except ImportError as error:
             raise Dead(f"there is no task {path}: {error}") from error
         if not isinstance(found, api.base.Task):
-            raise Dead(f"{path} is no task: decorate it with @task")
+            raise Dead(f"{path} is not a task: decorate it with @task")
         self.task = found.using(queue_name=job.queue, backend=alias)
         # The workers of earlier attempts are unknown; Django counts attempts by this list.
         self._workers = [f"{socket.gethostname()}-{os.getpid()}"] * job.attempt

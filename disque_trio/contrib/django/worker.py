@@ -25,5 +25,5 @@ def __getattr__(alias: str) -> Any:
     except Exception as error:
         raise AttributeError(f"TASKS has no backend {alias}: {error}") from error
     if not isinstance(backend, Backend):
-        raise AttributeError(f"TASKS[{alias!r}] is no backend of disque_trio")
+        raise AttributeError(f"TASKS[{alias!r}] is not a backend of disque_trio")
     return backend.app

@@ -97,7 +97,7 @@ class Relay:
             except Exception as error:  # drivers of databases have errors of their own
                 pause = min(max(2 * pause, 1.0), 30.0)
                 _log.warning(
-                    "the outbox cannot be read: %s; again in %.0f s", line_of(error), pause
+                    "cannot read the outbox: %s; retrying in %.0f s", line_of(error), pause
                 )
             else:
                 has_more = added + failed >= AT_ONCE

@@ -99,7 +99,7 @@ class Adder:
                     time.sleep(PAUSE_S)
                     continue
                 else:
-                    raise PipelineError(f"no node takes the job: {refusal or self._why}")
+                    raise PipelineError(f"no node accepts the job: {refusal or self._why}")
                 if left:
                     tried.append(self.node)
                     self.close()
@@ -111,7 +111,7 @@ class Adder:
         live = self.nodes.live()
         if not any(self.nodes.has(name, UNIQUE) for name in live):
             raise PipelineError(
-                f"{live[0]} does not take jobs with keys (its INFO has no feature {UNIQUE}): "
+                f"{live[0]} does not support jobs with keys (its INFO has no feature {UNIQUE}): "
                 'option("recognize", "notes") does without, and seldom adds a row twice; '
                 "rows with a column unique need keys"
             )

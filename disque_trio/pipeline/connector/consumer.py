@@ -124,7 +124,7 @@ class Consumer:
             asked = commands.getjob(self.options.queue, count=count, timeout=wait_s, with_meta=True)
             (jobs,) = self.nodes.ask(name, [asked])
         except NodeGoneError as error:
-            _log.warning("a node is left out: %s", error)
+            _log.warning("a node is skipped: %s", error)
             return []
         if not isinstance(jobs, RefusedError):
             return [_from(name, job.queue, job.body, job) for job in jobs]
@@ -186,11 +186,12 @@ class Consumer:
                 f"no node that answers has {counted(len(missing), 'job')} of a batch that is to "
                 f"run again, such as {missing[0]}. They may be on {', '.join(down)}, which "
                 "does not answer: start the query again when it does, have it forgotten (CLUSTER "
-                'FORGET), or do without the jobs, option("failOnDataLoss", "false")'
+                'FORGET), or omit the jobs with option("failOnDataLoss", "false")'
             )
         self._skipped.update(missing)
         _log.warning(
-            "a batch runs again without %s, expired or acknowledged by others, such as %s",
+            "a batch is repeated without %s that expired or were acknowledged by others, such as "
+            "%s",
             counted(len(missing), "job"),
             missing[0],
         )
@@ -212,7 +213,7 @@ class Consumer:
         try:
             shown = self.nodes.ask(node, [commands.show(job) for job in ids])
         except NodeGoneError as error:
-            _log.warning("a node is left out: %s", error)
+            _log.warning("a node is skipped: %s", error)
             return []
         return [
             _from(node, job.queue or "", job.body, job)

@@ -97,7 +97,7 @@ class Nodes:
             try:
                 counts = self.ask(each, asked)
             except NodeGoneError as error:
-                _log.warning("a node is left out: %s", error)
+                _log.warning("a node is skipped: %s", error)
                 continue
             if not any(isinstance(count, RefusedError) for count in counts):
                 return True
@@ -193,10 +193,7 @@ def _on_password(address: Address, error: AuthenticationError) -> str:
         return (
             f"{address} refuses the password: {refusal}; see the options password and passwordFile"
         )
-    return (
-        f"{address} lets nobody in without a password: {refusal}; "
-        "give the option password or passwordFile"
-    )
+    return f"{address} requires a password: {refusal}; set the option password or passwordFile"
 
 
 def copies(

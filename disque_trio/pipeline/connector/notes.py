@@ -39,7 +39,7 @@ def keep(nodes: Nodes, adds: Callable[[], Command[str]], node: str | None = None
             why = job
         if time.monotonic() > deadline:
             kind = UnreachableError if isinstance(why, NodeGoneError) else PipelineError
-            raise kind(f"no node keeps a note: {why}")
+            raise kind(f"no node stores a note: {why}")
         time.sleep(PAUSE_S)
 
 

@@ -107,7 +107,7 @@ class Batches:
                     "no node that answers has the ids of "
                     f"{counted(offset.count, 'job')} of a batch; "
                     f"{', '.join(self.nodes.down()) or 'none'} are down. Start the query "
-                    "again when they are back, or do without the jobs, "
+                    "again when they answer, or omit the jobs with "
                     'option("failOnDataLoss", "false")'
                 )
             for node, ids in json.loads(text).items():
@@ -137,12 +137,12 @@ def load(data: Any, queue: str) -> Offset:
             if other != queue:
                 raise PipelineError(
                     f"the checkpoint is of a stream of the queue {other}, not {queue}: "
-                    "each queue needs a checkpoint of its own"
+                    "each queue needs its own checkpoint"
                 )
             return Offset(seq, queue, count, tuple((node, note) for node, note in found))
     raise PipelineError(
         f"the checkpoint's offset is not one of a Disque stream: {data!r:.120}. "
-        "Does the checkpoint belong to another query, or to an earlier version?"
+        "The checkpoint may belong to another query, or to an earlier version"
     )
 
 

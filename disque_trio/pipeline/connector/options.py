@@ -91,21 +91,26 @@ OPTIONS: Final = (
         "list only jobs in these states, separated by commas: `queued`, `active`, `acked`, "
         "`wait-repl`, `dead`, `backing-off`",
     ),
-    Option("maxJobsPerTrigger", "stream", "20000", "the most jobs in a batch"),
+    Option("maxJobsPerTrigger", "stream", "20000", "maximum number of jobs in a batch"),
     Option(
         "maxBytesPerTrigger",
         "stream",
         "67108864",
         "a batch takes no more jobs once their bodies have this many bytes",
     ),
-    Option("jobsPerPartition", "stream", "5000", "the most jobs in a task"),
+    Option("jobsPerPartition", "stream", "5000", "maximum number of jobs in a task"),
     Option(
         "lease", "stream", "1", "the minimum of RETRY in seconds, for nodes that do not report it"
     ),
     Option(
         "wait", "stream", "100", "milliseconds that a node waits for a job when the queue is empty"
     ),
-    Option("failOnDataLoss", "stream", "true", "fail rather than repeat a batch with jobs missing"),
+    Option(
+        "failOnDataLoss",
+        "stream",
+        "true",
+        "fail instead of repeating a batch without its missing jobs",
+    ),
     Option(
         "hold",
         "sink",
@@ -231,11 +236,11 @@ def check_names(raw: Mapping[str, str], use: str) -> None:
         if option := _KNOWN.get(name.lower()):
             if option.uses not in ("all", use):
                 uses = f"{_USES[option.uses]}, not {_USES[use]}"
-                raise OptionError(f"option {option.name} is heeded by {uses}")
+                raise OptionError(f"option {option.name} is only for {uses}")
             continue
         if name.lower() == "path":
             raise OptionError(
-                'load() and save() take no path here: name the queue, option("queue")'
+                'load() and save() have no path here: set the queue with option("queue")'
             )
         raise OptionError(f"there is no option {name!r}{unknown.hint(name, _NAMES)}")
 
@@ -260,7 +265,7 @@ def link(raw: Mapping[str, str]) -> Link:
     tls = _tls(values)
     password, password_file = values.text("password"), values.text("passwordFile")
     if password and password_file:
-        raise OptionError("options password and passwordFile: give one of them")
+        raise OptionError("options password and passwordFile: set only one of them")
     return Link(
         seeds=_seeds(values.text("nodes")),
         discovers=values.flag("discover") if values.has("discover") else tls is None,
@@ -275,7 +280,7 @@ def stream(raw: Mapping[str, str]) -> Stream:
     """The options of a streaming read."""
     values = _Values(raw)
     return Stream(
-        queue=values.needed("queue", "which queue shall be read?"),
+        queue=values.needed("queue", "it names the queue to read"),
         max_jobs=values.count("maxJobsPerTrigger", 1, _MOST_JOBS),
         max_bytes=values.count("maxBytesPerTrigger", 1, 1 << 31),
         jobs_per_partition=values.count("jobsPerPartition", 1, _MOST_JOBS),
@@ -293,7 +298,7 @@ def scan(raw: Mapping[str, str]) -> Scan:
     for state in states:
         if state not in (*STATES, BACKING_OFF):
             known = ", ".join((*STATES, BACKING_OFF))
-            raise values.wrong("state", f"{state!r} is none of {known}")
+            raise values.wrong("state", f"{state!r} is not one of {known}")
     return Scan(queue=values.text("queue"), states=states)
 
 
@@ -396,10 +401,10 @@ def _seeds(text: str) -> tuple[tuple[str, int], ...]:
         if not colon or not host or not port.isascii() or not port.isdigit():
             raise OptionError(f"option nodes: {part!r} is not host:port, such as 127.0.0.1:7711")
         if not 0 < int(port) <= LAST_PORT:
-            raise OptionError(f"option nodes: {part!r}: a port is from 1 to {LAST_PORT}")
+            raise OptionError(f"option nodes: {part!r}: ports are from 1 to {LAST_PORT}")
         seeds.append((host.removeprefix("[").removesuffix("]"), int(port)))
     if not seeds:
-        raise OptionError(f"option nodes: {text!r} names no node; write host:port,host:port")
+        raise OptionError(f"option nodes: {text!r} has no node: write host:port,host:port")
     return tuple(seeds)
 
 
@@ -411,7 +416,7 @@ def _tls(values: _Values) -> Tls | None:
                 raise OptionError(f'option {name} needs option("tls", "true")')
         return None
     if values.has("tlsKeyFile") and not values.has("tlsCertFile"):
-        raise OptionError("option tlsKeyFile is the key of a certificate: give tlsCertFile too")
+        raise OptionError("option tlsKeyFile is the key of a certificate: set tlsCertFile as well")
     cacert, cert, key, server_name = (values.text(option) or None for option in files)
     terms = {**URL_TERMS, **dict(zip(("cacert", "cert", "key"), files, strict=False))}
     tls = Tls(cacert=cacert, cert=cert, key=key, server_name=server_name, terms=terms)

@@ -32,7 +32,7 @@ def release(nodes: Nodes, jobs: Jobs) -> None:
                 rest = _enqueue_each(nodes, other, rest)
         if rest:
             _log.warning(
-                "no node that answers has %s, such as %s; what the others have is queued later",
+                "no node that answers has %s, such as %s; jobs at the others are enqueued later",
                 counted(len(rest), "job"),
                 rest[0],
             )
@@ -75,7 +75,7 @@ def _release_waiting(nodes: Nodes, names: Sequence[Name]) -> None:
     if len(found) < len(names):
         raise PipelineError(
             f"no node that answers has {counted(len(names) - len(found), 'job')} of this batch: "
-            "run the batch again; it adds the jobs that are lost"
+            "run the batch again: it adds the missing jobs"
         )
 
 
@@ -88,7 +88,7 @@ def _enqueue(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
         doubtful = [job for part in short for job in part]
         shown = nodes.ask(node, [commands.show(job) for job in doubtful])
     except NodeGoneError as error:
-        _log.warning("a node is left out: %s", error)
+        _log.warning("a node is skipped: %s", error)
         return list(ids)
     return [job for job, found in zip(doubtful, shown, strict=True) if found is None]
 

@@ -87,17 +87,19 @@ def check(schema: StructType, sink: Sink) -> None:
         if name not in _COLUMNS:
             raise PipelineError(
                 f"the sink does not know the column {name}: it takes {', '.join(_COLUMNS)}. "
-                "Select what the job's body shall be, such as to_json(struct(*)) as body"
+                "Select the body of the job, such as to_json(struct(*)) as body"
             )
         allowed, what = _COLUMNS[name]
         if not isinstance(kind, allowed):
             raise PipelineError(f"the column {name} is {kind.simpleString()}, and must be {what}")
     if "body" not in types:
-        raise PipelineError(f"there is no column body, but {', '.join(types) or 'none at all'}")
+        raise PipelineError(
+            f"the column body is missing; there is {', '.join(types) or 'no column'}"
+        )
     if "queue" not in types and not sink.queue:
         raise PipelineError(
-            "there is neither an option queue nor a column queue. Statements on a table of Spark's "
-            "catalog must give its options: INSERT INTO … WITH ('queue' = '…')"
+            "the queue is missing: set option queue or a column queue. Statements on a table of "
+            "Spark's catalog must give its options: INSERT INTO … WITH ('queue' = '…')"
         )
 
 
@@ -128,7 +130,7 @@ class Rows:
 
     def _queue(self, name: str | None) -> bytes:
         if name is None and not self.sink.queue:
-            raise self._wrong("its queue is null, and there is no option queue")
+            raise self._wrong("its queue is null, and option queue is not set")
         return (self.sink.queue if name is None else name).encode()
 
     def _body(self, body: Any) -> bytes:
@@ -174,7 +176,7 @@ class Rows:
             hold = delay = min(sink.hold_s, ttl // 2) if sink.hold_s >= ttl else sink.hold_s
             if not hold:
                 raise self._wrong(
-                    f'its ttl is {ttl}, too short to wait; option("hold", 0) does not'
+                    f'its ttl is {ttl}, which is too short for the hold; option("hold", 0) does not'
                 )
         for option in ADDED:
             if option.needs:

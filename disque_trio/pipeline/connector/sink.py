@@ -172,7 +172,10 @@ def _take_back(nodes: Nodes, adder: Adder, notes: TaskNotes | None) -> None:
         if notes is not None:
             notes.ledger.drop(notes.mine)
     except PipelineError as error:
-        _log.warning("jobs of a failed task stay until their hold ends, and are queued: %s", error)
+        _log.warning(
+            "jobs of a failed task were not removed, and are enqueued when their hold ends: %s",
+            error,
+        )
 
 
 def _place() -> tuple[int, str, int]:

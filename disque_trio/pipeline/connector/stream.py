@@ -103,7 +103,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except UnreachableError as error:
                 if self._left is None or time.monotonic() > deadline:
                     raise
-                _log.warning("the stream tries again: %s", error)
+                _log.warning("the stream retries: %s", error)
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
@@ -132,10 +132,10 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except LostJobsError as error:
             if self._options.fails_on_loss:
                 raise
-            _log.warning("jobs of a committed batch will be read again: %s", error)
+            _log.warning("jobs of a committed batch will be redelivered: %s", error)
             jobs = {}
         if not self._consumer.acknowledge(jobs):
-            raise UnreachableError("no node takes the acknowledgements of the latest batch")
+            raise UnreachableError("no node accepts the acknowledgements of the latest batch")
         self._batches.drop(self._committed)  # the new one is asked for after a crash
         self._committed = begin
 
@@ -167,7 +167,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except LostJobsError as error:
             if self._options.fails_on_loss:
                 raise
-            _log.warning("a batch is left out; its jobs come again: %s", error)
+            _log.warning("a batch is skipped; its jobs are redelivered: %s", error)
             return {}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

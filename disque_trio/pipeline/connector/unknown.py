@@ -13,10 +13,12 @@ _SAME: Final = {
     "topic": "queue",
     "maxoffsetspertrigger": "maxJobsPerTrigger",
 }
-_BEGIN: Final = "a stream begins with what is queued; jobs that were acknowledged are gone"
-_END: Final = "a stream goes on; trigger(availableNow=True) reads what is queued when it begins"
-_GROUP: Final = "all that read a queue share its jobs, and each job goes to one of them"
-_ONE: Final = "a stream reads one queue, which the option queue names"
+_BEGIN: Final = "a stream begins with the enqueued jobs; acknowledged jobs cannot be read"
+_END: Final = (
+    "a stream does not end; trigger(availableNow=True) reads what is enqueued at its start"
+)
+_GROUP: Final = "all readers of a queue share its jobs; each job is delivered to one of them"
+_ONE: Final = "a stream reads one queue, that of option queue"
 _OTHER: Final = {
     "startingoffsets": _BEGIN,
     "startingoffsetsbytimestamp": _BEGIN,

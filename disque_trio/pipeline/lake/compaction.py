@@ -77,4 +77,4 @@ def _merge(lake: Lake, parts: Sequence[Part]) -> None:
             else:
                 optimize.compact(**options)
         except CommitFailedError:
-            raise LakeError(f"{lake.path} is being compacted by another") from None
+            raise LakeError(f"{lake.path} is being compacted by another process") from None

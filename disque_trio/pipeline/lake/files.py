@@ -137,7 +137,9 @@ class LakeFiles:
 
 def no_lake(path: str) -> LakeError:
     """The error where there is none."""
-    return LakeError(f"{path} is no lake: it has no {LOG}; 'disque-trio pipeline ingest' makes one")
+    return LakeError(
+        f"{path} is not a lake: it has no {LOG}; 'disque-trio pipeline ingest' creates one"
+    )
 
 
 def relation_of(path: str) -> str:

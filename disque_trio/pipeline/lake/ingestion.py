@@ -27,7 +27,9 @@ from disque_trio.pipeline.lake.survey import (
 
 _PIECE: Final = 64 << 20
 """Bytes of lines in one piece."""
-_REPLACED: Final = "it was moved or replaced while it was read, as by rotation: ingest it again"
+_REPLACED: Final = (
+    "it was moved or replaced while it was read, for example by rotation: ingest it again"
+)
 _TASKS: Final = 200
 """More would only cost."""
 

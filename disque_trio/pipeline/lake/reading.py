@@ -138,7 +138,7 @@ def _of_lines(piece: Piece) -> Iterator[pa.Table]:
         for batch in pj.open_json(_stretch(piece.path, begin, piece.end), **options):
             table = pa.Table.from_batches([batch])
             if any(table.column(name).null_count for name in _NEEDED):
-                raise pa.ArrowInvalid("a row is an object with a time and a kind at least")
+                raise pa.ArrowInvalid("a row must be an object with at least a time and a kind")
             yield table
     except pa.ArrowInvalid as error:
         raise BadFileError(_line_error(piece) or str(error)) from None
@@ -217,5 +217,5 @@ def _result(line: bytes, number: int, piece: Piece, at: int) -> dict[str, Any]:
             "findings": facts.get("findings", []),
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = "no JSON" if isinstance(error, ValueError) else "no result of a sweep"
+        reason = "no JSON" if isinstance(error, ValueError) else "not a result of a sweep"
         raise BadFileError(f"line {number}: {reason}: {error}") from None

@@ -82,7 +82,7 @@ class Lake(LakeFiles):
         entries = self.storage.get_file_info(pf.FileSelector("", allow_not_found=True))
         for name in (entry.base_name for entry in entries):
             if name != LOG and not name.startswith("relation="):
-                raise LakeError(f"{self.path} is no lake, and not empty either: it has {name}")
+                raise LakeError(f"{self.path} is not a lake, and not empty: it has {name}")
         self.make()
 
     def make(self) -> None:
@@ -122,15 +122,15 @@ class Lake(LakeFiles):
             protocol, facts = table.protocol(), table.metadata()
         if (facts.name, facts.description) != (_NAME, _LAYOUT):
             raise LakeError(
-                f"{self.path} is no lake of {_LAYOUT}, which this program knows, but "
+                f"{self.path} is not a lake of {_LAYOUT}, as this program expects, but "
                 f"'{facts.name}', '{facts.description}': use the release that wrote it"
             )
         unknown = set(protocol.reader_features or ()) - _HARMLESS
         if protocol.min_reader_version not in (1, 3) or unknown:
             needs = ", ".join(sorted(unknown)) or f"reader version {protocol.min_reader_version}"
             raise LakeError(
-                f"the lake {self.path} needs {needs} of Delta, which another program has turned "
-                "on: copy its rows into a table without it"
+                f"the lake {self.path} needs {needs} of Delta, which another program has "
+                "enabled: copy its rows into a table without it"
             )
         return table
 

@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r".*\.(jsonl(\.\d+)?|arrow|parquet)")
 _ENDS: Final = ("end", "app.over", "error")
 """The rows that a simulated run may end with: an error of a machine is one."""
 _END_LINE: Final = re.compile(rb'"kind": ?"(end|app\.over|error)"')
-_CUT_OFF: Final = "the trace of a simulated run is cut off: its end is missing"
+_CUT_OFF: Final = "the trace of a simulated run is truncated"
 LINES: Final = "lines"
 TABLE: Final = "table"
 RESULTS: Final = "results"
@@ -134,7 +134,7 @@ def table_of(path: str) -> ds.Dataset:
     try:
         return ds.dataset(path, format="parquet" if form == "Parquet" else "ipc")
     except pa.ArrowException as error:
-        raise BadFileError(f"it is no {form} file: {str(error).rpartition(': ')[2]}") from None
+        raise BadFileError(f"it is not a {form} file: {str(error).rpartition(': ')[2]}") from None
 
 
 def _has_end(table: ds.Dataset) -> bool:
@@ -152,11 +152,11 @@ def _of_lines(path: str, run: str, known: Sequence[Source]) -> Found:
         is_begun = first.startswith(b"{") and not first.endswith(b"\n")
         is_live = f'"kind":"{PLAN_KIND}"'.encode() not in first
         if ".jsonl" in path and (not first or (is_begun and is_live)):
-            raise NothingYetError("it has no whole row")
+            raise NothingYetError("it has no complete row")
         if not first:
             raise BadFileError("it is empty")
         if not first.endswith(b"\n"):
-            raise BadFileError("not even its first line is finished")
+            raise BadFileError("its first line is incomplete")
         facts = _facts(first)
         head = hashlib.sha256(first).hexdigest()
         olds = [each for each in known if each.head == head]
@@ -183,7 +183,7 @@ def _facts(line: bytes) -> dict[str, Any]:
     try:
         facts = json.loads(line)
     except ValueError as error:
-        raise BadFileError(f"line 1: no JSON: {error}") from None
+        raise BadFileError(f"line 1: not JSON: {error}") from None
     if not isinstance(facts, dict) or not ({"time", "kind"} <= facts.keys() or "is_ok" in facts):
         raise BadFileError("line 1: it is neither a row of a trace nor a result of a sweep")
     return facts
@@ -232,7 +232,7 @@ def _hash(file: BinaryIO, digest: "hashlib._Hash", count: int) -> None:
     while count:
         block = file.read(min(count, _BLOCK))
         if not block:
-            raise BadFileError("it became shorter while it was read")
+            raise BadFileError("it was truncated while it was read")
         digest.update(block)
         count -= len(block)
 

@@ -116,7 +116,7 @@ def test_a_job_of_a_running_cluster_is_explained(
     assert (told["queue"], told["copies"], told["retry"]) == ("mail", 1, 7)
     assert (told["limit"], told["unique"]) == (3, True)
     (holder,) = found["holders"]
-    assert (holder["state"], holder["why"]) == ("queued", "it took the ADDJOB")
+    assert (holder["state"], holder["why"]) == ("queued", "it received the ADDJOB")
     shown = explained(capsys, *at(disque_server)[:-1], "--job", id)
     assert "confirmed by 1 of 1 node\n" in shown
 

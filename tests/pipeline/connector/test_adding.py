@@ -77,7 +77,7 @@ def test_a_node_that_will_not_have_it_is_passed_over(desk: Desk, cluster: Cluste
     assert name_of(cluster[0]) not in task.added.held
     for server in cluster.servers:
         server.client.call("PAUSE", "fussy", "in")
-    with pytest.raises(PipelineError, match=r"no node takes the job: .* refuses a job: PAUSED"):
+    with pytest.raises(PipelineError, match=r"no node accepts the job: .* refuses a job: PAUSED"):
         task.add(rows("fussy", 10))
 
 

@@ -68,7 +68,7 @@ MISTAKES: dict[str, tuple[Callable[[User], object], str]] = {
     ),
     "where Kafka's stream begins": (
         lambda user: user.stream(startingOffsets="newest").load(),
-        "there is no option 'startingoffsets': a stream begins with what is queued",
+        "there is no option 'startingoffsets': a stream begins with the enqueued jobs",
     ),
     "a value": (
         lambda user: user.stream(failOnDataLoss="no").load(),
@@ -88,7 +88,7 @@ MISTAKES: dict[str, tuple[Callable[[User], object], str]] = {
     ),
     "a path": (
         lambda user: user.table().load("orders"),
-        "load() and save() take no path here: name the queue",
+        "load() and save() have no path here: set the queue",
     ),
     "a table of the catalog": (
         lambda user: user.spark.sql(f"CREATE TABLE c USING disque OPTIONS (nodes '{user.nodes}')"),
@@ -96,15 +96,15 @@ MISTAKES: dict[str, tuple[Callable[[User], object], str]] = {
     ),
     "a stream of no queue": (
         lambda user: user.run(user.stream(queue="").load()),
-        "option queue is missing: which queue shall be read?",
+        "option queue is missing: it names the queue to read",
     ),
     "a stream of a state": (
         lambda user: user.run(user.stream(state="queued").load()),
-        "option state is heeded by a table that is read, not a stream that is read",
+        "option state is only for a table that is read, not a stream that is read",
     ),
     "a state": (
         lambda user: user.table(state="ready").load(),
-        "option state: 'ready': 'ready' is none of wait-repl, active, queued",
+        "option state: 'ready': 'ready' is not one of wait-repl, active, queued",
     ),
     "a port where nobody listens": (
         lambda user: user.table(nodes=NOBODY).load().collect(),
@@ -120,7 +120,7 @@ MISTAKES: dict[str, tuple[Callable[[User], object], str]] = {
     ),
     "no password": (
         lambda user: user.table(nodes=user.locked).load().collect(),
-        "lets nobody in without a password",
+        "requires a password",
     ),
     "the password": (
         lambda user: user.table(nodes=user.locked, password="no").load().collect(),
@@ -160,18 +160,18 @@ MISTAKES: dict[str, tuple[Callable[[User], object], str]] = {
         lambda user: user.write("select 'a' as body, 1 as id"),
         "the sink does not know the column id: it takes body, queue",
     ),
-    "no body": (lambda user: user.write("select 'a' as queue"), "there is no column body"),
+    "no body": (lambda user: user.write("select 'a' as queue"), "the column body is missing"),
     "a body of null": (
         lambda user: user.write("select cast(null as string) as body"),
         "row 1 of its task cannot become a job: its body is null",
     ),
     "a job for no queue": (
         lambda user: user.write("select 'a' as body", queue=""),
-        "there is neither an option queue nor a column queue. Statements on a table",
+        "the queue is missing: set option queue or a column queue. Statements on a table",
     ),
     "a name for the batches of a stream": (
         lambda user: user.stream(writeId="a").load(),
-        "option writeId is heeded by what writes jobs, not a stream that is read",
+        "option writeId is only for what writes jobs, not a stream that is read",
     ),
 }
 

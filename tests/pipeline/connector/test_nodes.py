@@ -96,7 +96,7 @@ def test_a_password_is_given_and_its_lack_explained(
     assert desk.dialled(nodes=name, passwordFile=str(file)).live() == [name]
     with pytest.raises(PipelineError, match=r"refuses the password.*options password"):
         desk.dialled(nodes=name, password="open").live()
-    with pytest.raises(PipelineError, match="give the option password or passwordFile"):
+    with pytest.raises(PipelineError, match="set the option password or passwordFile"):
         desk.dialled(nodes=name).live()
 
 

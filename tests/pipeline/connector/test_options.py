@@ -35,13 +35,13 @@ def test_names_come_in_any_case_as_spark_makes_them_lower() -> None:
     [
         ({"nodes": "localhost"}, "'localhost' is not host:port"),
         ({"nodes": "a:0"}, "from 1 to 65535"),
-        ({"nodes": " , "}, "names no node"),
+        ({"nodes": " , "}, "has no node"),
         ({"timeout": "soon"}, "option timeout: 'soon'"),
         ({"timeout": "nan"}, "option timeout: 'nan'"),
         ({"discover": "maybe"}, "option discover: 'maybe': must be true or false"),
-        ({"password": "a", "passwordFile": "b"}, "give one of them"),
+        ({"password": "a", "passwordFile": "b"}, "set only one of them"),
         ({"tlsCaFile": "ca.pem"}, 'tlsCaFile needs option("tls", "true")'),
-        ({"tls": "true", "tlsKeyFile": "key.pem"}, "give tlsCertFile too"),
+        ({"tls": "true", "tlsKeyFile": "key.pem"}, "set tlsCertFile as well"),
         ({"tls": "true", "tlsCaFile": "/nowhere/ca.pem"}, "cannot use '/nowhere/ca.pem'"),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_short_life_has_a_short_hold_unless_one_is_asked_for() -> None:
 def test_states_are_checked() -> None:
     assert options.scan({"state": "dead,backing-off"}).states == ("dead", "backing-off")
     assert options.scan({"state": "Queued, active"}).states == ("queued", "active")
-    with pytest.raises(OptionError, match="'waiting' is none of wait-repl, active"):
+    with pytest.raises(OptionError, match="'waiting' is not one of wait-repl, active"):
         options.scan({"state": "waiting"})
 
 
@@ -116,14 +116,14 @@ def test_an_option_that_there_is_not_is_refused_with_the_nearest_there_is() -> N
     [
         (
             "startingOffsets",
-            "startingOffsets': a stream begins with what is queued; jobs that were",
+            "startingOffsets': a stream begins with the enqueued jobs; acknowledged",
         ),
         (
             "endingOffsets",
-            "endingOffsets': a stream goes on; trigger(availableNow=True) reads what",
+            "endingOffsets': a stream does not end; trigger(availableNow=True) reads",
         ),
-        ("kafka.group.id", "kafka.group.id': all that read a queue share its jobs, and each job"),
-        ("subscribePattern", "subscribePattern': a stream reads one queue, which the option queue"),
+        ("kafka.group.id", "kafka.group.id': all readers of a queue share its jobs; each job"),
+        ("subscribePattern", "subscribePattern': a stream reads one queue, that of option queue"),
         ("minPartitions", "minPartitions': jobsPerPartition says how many jobs a task has at most"),
         ("maxOffsetsPerTrigger", "maxOffsetsPerTrigger'; did you mean maxJobsPerTrigger?"),
     ],
@@ -137,10 +137,10 @@ def test_an_option_of_kafka_is_answered_with_what_is_so_here(name: str, said: st
 @pytest.mark.parametrize(
     ("name", "use", "said"),
     [
-        ("state", "stream", "option state is heeded by a table that is read, not a stream that is"),
-        ("maxjobspertrigger", "scan", "option maxJobsPerTrigger is heeded by a stream that is"),
-        ("retry", "scan", "option retry is heeded by what writes jobs, not a table that is read"),
-        ("lease", "sink", "option lease is heeded by a stream that is read, not what writes jobs"),
+        ("state", "stream", "option state is only for a table that is read, not a stream that is"),
+        ("maxjobspertrigger", "scan", "option maxJobsPerTrigger is only for a stream that is"),
+        ("retry", "scan", "option retry is only for what writes jobs, not a table that is read"),
+        ("lease", "sink", "option lease is only for a stream that is read, not what writes jobs"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(name: str, use: str, said: str) -> None:

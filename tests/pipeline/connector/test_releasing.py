@@ -89,7 +89,7 @@ def test_a_node_that_stands_still_gets_each_row_once(desk: Desk, fleet: Fleet) -
 
     stalled.freeze()
     try:
-        with pytest.raises(PipelineError, match="no node takes the job"):
+        with pytest.raises(PipelineError, match="no node accepts the job"):
             desk.adder(cluster, timeout=2).add(rows("still", "a", "b"))
     finally:
         stalled.thaw()

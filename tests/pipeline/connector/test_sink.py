@@ -80,8 +80,8 @@ def test_a_row_that_cannot_be_a_job_fails_the_batch(session: Any, cluster: Clust
     [
         ("body string, size int", {"queue": "q"}, "does not know the column size"),
         ("body int", {"queue": "q"}, "column body is int, and must be string or binary"),
-        ("queue string", {"queue": "q"}, "there is no column body, but queue"),
-        ("body string", {}, "neither an option queue nor"),
+        ("queue string", {"queue": "q"}, "the column body is missing; there is queue"),
+        ("body string", {}, "the queue is missing"),
         ("body string", {"queue": "q", "hold": "-1"}, "option hold: '-1'"),
         ("body string", {"queue": "q", "holt": "1"}, "did you mean hold"),
     ],

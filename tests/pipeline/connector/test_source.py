@@ -287,8 +287,8 @@ def test_a_checkpoint_of_another_source_is_refused(
         ({"nods": "127.0.0.1:7711"}, "there is no option 'nods'; did you mean nodes?"),
         ({"maxJobsPerTrigger": "many"}, "option maxJobsPerTrigger: 'many'"),
         ({"state": "asleep"}, "option state: 'asleep'"),
-        ({"retry": "5"}, "option retry is heeded by what writes jobs"),
-        ({"state": "queued", "lease": "5"}, "option lease is heeded by a stream"),
+        ({"retry": "5"}, "option retry is only for what writes jobs"),
+        ({"state": "queued", "lease": "5"}, "option lease is only for a stream"),
     ],
 )
 def test_a_mistake_is_told_by_load(session: Any, given: dict[str, str], said: str) -> None:

@@ -106,7 +106,7 @@ def test_jobs_that_could_not_be_noted_come_with_the_next_batch(
     source.latestOffset(start, ReadMaxRows(0))  # it has met its node
 
     def fails(*_: object) -> Offset:
-        raise UnreachableError("no node keeps a note")
+        raise UnreachableError("no node stores a note")
 
     with monkeypatch.context() as patched:
         patched.setattr(Batches, "keep", fails)

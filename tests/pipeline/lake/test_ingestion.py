@@ -142,8 +142,8 @@ def test_bad_files_are_named_and_the_others_are_taken(
     bad = {
         "gone.jsonl": (None, "No such file or directory"),
         "cut.jsonl": (b'{"time":0,"kind":"plan","detail":PLAN}\n' + line_of(ROWS[0]), "cut off"),
-        "torn.jsonl": (b'{"time":0,"kind":"plan","det', "not even its first line is finished"),
-        "text.jsonl": (b"hello\n", "line 1: no JSON: Expecting value"),
+        "torn.jsonl": (b'{"time":0,"kind":"plan","det', "its first line is incomplete"),
+        "text.jsonl": (b"hello\n", "line 1: not JSON: Expecting value"),
         "other.jsonl": (b'{"a": 1}\n', "line 1: it is neither a row of a trace nor a result"),
         "late.jsonl": (line_of(ROWS[1]) * 3 + b'{"time": 1}\n', "line 4: a row is an object with"),
         "type.jsonl": (line_of(ROWS[2]) + b'{"time":1,"kind":5}\n', "line 2: 'kind' cannot be 5"),

@@ -95,16 +95,18 @@ def test_names_of_scenarios_may_be_anything(lake: Lake) -> None:
 def test_a_lake_of_another_schema_is_refused(tmp_path: Path) -> None:
     DeltaTable.create(str(tmp_path), shape.whole(), name="disque-trio", description="schema 9")
 
-    with pytest.raises(LakeError, match=r"no lake of schema 3, .* but 'disque-trio', 'schema 9'"):
+    with pytest.raises(
+        LakeError, match=r"not a lake of schema 3, .* but 'disque-trio', 'schema 9'"
+    ):
         Lake.open(str(tmp_path))
 
 
 def test_a_folder_that_is_no_lake_is_left_alone(tmp_path: Path) -> None:
-    with pytest.raises(LakeError, match=r"is no lake: it has no _delta_log"):
+    with pytest.raises(LakeError, match=r"is not a lake: it has no _delta_log"):
         Lake.open(str(tmp_path))
 
     Path(tmp_path, "notes.txt").touch()
-    with pytest.raises(LakeError, match=r"not empty either: it has notes\.txt"):
+    with pytest.raises(LakeError, match=r"and not empty: it has notes\.txt"):
         Lake.open(str(tmp_path), create=True)
     assert os.listdir(tmp_path) == ["notes.txt"]
 

@@ -258,7 +258,12 @@ def job(args: Said) -> Said:
             {**copy, "node": N2, "name": "n2", "state": "active", "next_s": 52},
         ],
         "holders": [
-            {"node": f"n1 ({N1})", "zone": "east", "state": "active", "why": "it took the ADDJOB"},
+            {
+                "node": f"n1 ({N1})",
+                "zone": "east",
+                "state": "active",
+                "why": "it received the ADDJOB",
+            },
             {
                 "node": f"n2 ({N2})",
                 "zone": "west",

@@ -23,7 +23,7 @@ class Command(BaseCommand):
             help="the App, as module:name (default: that of TASKS)",
         )
         parser.add_argument("--database", default="default", help="of DATABASES (default)")
-        parser.add_argument("--once", action="store_true", help="add what is due, then end")
+        parser.add_argument("--once", action="store_true", help="add the due jobs, then exit")
 
     def handle(self, *_: Any, **options: Any) -> None:
         """Run the relay."""
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         except ImportError as error:
             raise CommandError(f"--app {options['app']}: {error}") from error
         if not isinstance(app, App):
-            raise CommandError(f"--app {options['app']} is no App")
+            raise CommandError(f"--app {options['app']} is not an App")
         found = relay(app, options["database"])
         if options["once"]:
             self.stdout.write(f"{counted(found.drain(), 'job')} added")
