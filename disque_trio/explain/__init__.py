@@ -1,4 +1,4 @@
-"""What a job survives, by two layers that are kept apart: rules, and trials in the simulator.
+"""Explains which failures a job survives, by two independent means: rules, and simulated trials.
 
-Pure: of options and facts. `disque-trio explain` reads the facts and runs the trials.
+Pure functions of options and facts. `disque-trio explain` reads the facts and runs the trials.
 """

@@ -1,4 +1,4 @@
-"""Do rules and trials agree? Where they do not, one of them has a bug."""
+"""Compares rules with trials. If they disagree, one of them has a bug."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -10,11 +10,11 @@ from disque_trio.statemachine.base import Millis
 from disque_trio.terminal.counting import counted
 
 _BACKLOG: Final[Millis] = 2_000
-"""How long the jobs of a trial wait for each other, since its workers come all at once."""
+"""How long the jobs of a trial wait for each other, because its workers start together."""
 
 
 def disagreements(answer: Answer, request: JobRequest, trials: Iterable[Trial]) -> Iterator[str]:
-    """What the trials of a family show against its answer, each in a sentence."""
+    """Return each contradiction between the answer for a family and its trials, as a sentence."""
     for trial in trials:
         for found in _against(answer, request, trial):
             yield f"{answer.family}, seed {trial.seed}: {found}"

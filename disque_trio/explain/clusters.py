@@ -1,4 +1,4 @@
-"""The facts of a running cluster, and the options of its jobs, as its nodes tell them."""
+"""The facts of a running cluster and the options of its jobs, as reported by its nodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,13 +17,13 @@ class NodeReply:
     """A node that answers."""
 
     config: Mapping[str, str]
-    """Its directives, as far as it tells them."""
+    """The directives that it reports."""
     is_ours: bool = True
-    """Is it no original server?"""
+    """Is it a node of disque_trio, not an original server?"""
 
 
 def request_of(details: JobDetails) -> JobRequest:
-    """The options of a job, as from now: without its DELAY, with what is left of its TTL."""
+    """Return the options of a job as of now: without its DELAY, with the rest of its TTL."""
     shown = {name.replace("-", "_"): value for name, value in details.more.items()}
     request: dict[str, Any] = {
         each.extension: shown[each.extension] for each in CARRIED if each.extension in shown
@@ -40,7 +40,7 @@ def request_of(details: JobDetails) -> JobRequest:
 
 
 def facts_of(nodes: Sequence[NodeReply], silent: int) -> Facts:
-    """The facts of a cluster: of what its nodes keep, that of the weakest."""
+    """Return the facts of a cluster. Each setting is that of the node with the weakest one."""
     ours = [node.config for node in nodes if node.is_ours]
     return Facts(
         nodes=len(nodes),

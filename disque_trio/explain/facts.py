@@ -1,4 +1,4 @@
-"""The facts of a cluster from which answers are made: its nodes, and what they keep."""
+"""The facts of a cluster from which answers are derived: its nodes and their settings."""
 
 from typing import Final
 
@@ -17,17 +17,17 @@ class Facts:
     """A cluster."""
 
     nodes: int
-    """How many answer."""
+    """The number of nodes that answer."""
     silent: int = 0
-    """How many further nodes are known, and do not answer. The default of REPLICATE counts them."""
+    """The number of known nodes that do not answer. The default of REPLICATE counts them."""
     originals: int = 0
-    """How many of those that answer cannot keep a job with options that the original lacks."""
+    """The number of answering nodes that cannot store jobs with options of disque_trio."""
     journal: str = NO_JOURNAL
     """The weakest of all nodes, of `JOURNALS`."""
     default_replicate: int = DEFAULTS.default_replicate
-    """REPLICATE of an ADDJOB without one, if there are so many nodes: the smallest of any node."""
+    """The default of REPLICATE, if the cluster has enough nodes: the smallest of any node."""
     default_sync: int = DEFAULTS.default_sync
-    """SYNC of an ADDJOB without one: the smallest of any node; 0 is all copies."""
+    """The default of SYNC: the smallest of any node; 0 is all copies."""
     has_lease: bool = DEFAULTS.delivery_lease
     repair_s: int = DEFAULTS.replica_repair_after_s
     """replica-repair-after; 0 is never."""
@@ -38,5 +38,5 @@ class Facts:
 
     @property
     def zone_names(self) -> tuple[str, ...]:
-        """Each zone once. The nodes that name none are in one."""
+        """Each zone once. All nodes without a zone are in one."""
         return tuple(sorted(set(self.zones)))

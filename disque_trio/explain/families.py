@@ -1,4 +1,4 @@
-"""Families of faults: what is tried with a job, and in which clusters it can be."""
+"""Families of faults for trials, and the clusters in which each is possible."""
 
 import random
 from collections import Counter
@@ -13,28 +13,28 @@ from disque_trio.sim.scenarios.plan import Fault, Micros
 
 SECOND: Final[Micros] = 1_000_000
 MOST_NODES: Final = 7
-"""A trial has no more."""
+"""The maximum number of nodes of a trial."""
 REPAIR_S: Final = 5
 """replica-repair-after in trials."""
 _BACK: Final = 5 * SECOND
-"""When a node that was killed is started again."""
+"""The time until a killed node is started again."""
 _CUT: Final = 20 * SECOND
 
 
 @attrs.frozen
 class Setting:
-    """One trial, before it is a plan."""
+    """The settings of one trial."""
 
     request: JobRequest
     facts: Facts
     nodes: int
-    """How many the trial has."""
+    """The number of nodes of the trial."""
     at: Micros
     """When the faults begin."""
     rng: random.Random
 
     def some(self, count: int) -> tuple[int, ...]:
-        """So many nodes, drawn."""
+        """Return this number of nodes, selected at random."""
         return tuple(sorted(self.rng.sample(range(1, self.nodes + 1), min(count, self.nodes))))
 
 
@@ -44,22 +44,22 @@ class Family:
 
     name: str
     title: str
-    """As it is told."""
+    """The description for users."""
     faults: Callable[[Setting], tuple[Fault, ...]]
     lasts: Callable[[int], int] = lambda _nodes: 10
-    """How many seconds until all is over, by the number of nodes."""
+    """Seconds until the faults have ended, by the number of nodes."""
     applies: Callable[[JobRequest, Facts], bool] = lambda _asked, _facts: True
     ends_leases: bool = False
-    """Is the fault one of workers, which lose time or die with a job in hand?"""
+    """Is it a fault of workers, which stall or die while they have a job?"""
 
 
 def size(facts: Facts) -> int:
-    """How many nodes a trial in this cluster has."""
+    """Return the number of nodes of a trial in this cluster."""
     return min(facts.nodes, MOST_NODES)
 
 
 def zones_of(facts: Facts) -> tuple[str, ...]:
-    """The zone of each node of a trial, in which as many zones have a node as can."""
+    """Return the zone of each node of a trial. As many zones as possible have a node."""
     seen = Counter[str]()
     ranked = []
     for zone in facts.zones:
@@ -96,7 +96,7 @@ def _rolled(setting: Setting) -> tuple[Fault, ...]:
 
 
 def repaired_after(nodes: int) -> int:
-    """Seconds until the copies of a node that is gone for good are made again (L7)."""
+    """Return the seconds until the copies of a lost node are re-created (L7)."""
     return REPAIR_S + 80 + 15 * (nodes - 1)
 
 
@@ -176,5 +176,5 @@ BY_NAME: Final = {family.name: family for family in FAMILIES}
 
 
 def applying(request: JobRequest, facts: Facts) -> list[Family]:
-    """Those that can be tried with this job in this cluster."""
+    """Return the families that are possible with this job in this cluster."""
     return [family for family in FAMILIES if family.applies(request, facts)]

@@ -1,6 +1,6 @@
-"""Which nodes hold a job, and why these. Pure.
+"""Reports which nodes hold a job, and why they were selected. Pure.
 
-A node that takes an ADDJOB keeps a copy; the others are chosen by the rule of docs/bus.md,
+The node that receives the ADDJOB keeps a copy; the others are selected by the rule of docs/bus.md,
 "Addresses and zones".
 """
 
@@ -18,26 +18,26 @@ class Holder:
     """A node that has the job, or may have it."""
 
     node: str
-    """Its name for people."""
+    """The name to display."""
     zone: str
-    """Empty if it names none."""
+    """Empty if it has none."""
     state: str
-    """That of its copy: `queued`, `active` and so on; `none` if it has no copy, `unknown` if it
-    does not answer."""
+    """The state of its copy, such as `queued`; `none` without a copy, `unknown` without an
+    answer."""
     why: str
-    """Why this node was chosen."""
+    """Why this node was selected."""
 
     @property
     def is_confirmed(self) -> bool:
-        """Has it shown its copy?"""
+        """Has it reported a copy?"""
         return self.state not in {"none", "unknown"}
 
 
 def holders_of(
     id: str, details: Mapping[str, JobDetails], nodes: Sequence[Place], silent: Container[str]
 ) -> tuple[Holder, ...]:
-    """Who has the job or may have it. `details` has what nodes answered to SHOW, by id; `nodes` are
-    all that are known; the ids in `silent` are those that did not answer."""
+    """Return the nodes that have the job or may have it. `details` has the replies to SHOW, by id
+    of the node; `nodes` are all known nodes; `silent` has the ids of those that did not answer."""
     known = {each.id: each for each in nodes}
     ids = max((each.nodes_delivered for each in details.values()), key=len, default=())
     order = dict.fromkeys((*ids, *details))
@@ -52,8 +52,8 @@ def holders_of(
 
 
 def reasons(job: str, holders: Sequence[Place], nodes: Sequence[Place]) -> list[str]:
-    """Why each of the holders was chosen, by the rule of docs/bus.md, "Addresses and zones". They
-    are in the order in which they were; `nodes` are all that are known now."""
+    """Return why each holder was selected, by the rule of docs/bus.md, "Addresses and zones". The
+    holders are in the order of selection; `nodes` are all nodes that are known now."""
     return [
         "it received the ADDJOB"
         if holder.id and holder.id.startswith(job.split("-")[1])

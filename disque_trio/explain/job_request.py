@@ -14,7 +14,7 @@ from disque_trio.statemachine.joboptions import DEFAULT_TTL_S, WAYS
 
 
 class InvalidRequestError(Exception):
-    """Nodes refuse such an ADDJOB, or it is none; the text says why."""
+    """Nodes refuse this ADDJOB, or it is not an ADDJOB; the text has the reason."""
 
 
 @attrs.frozen(kw_only=True)
@@ -23,7 +23,7 @@ class JobRequest:
 
     queue: str = "queue"
     copies: int
-    """How many nodes hold the job: REPLICATE, or its default."""
+    """The number of nodes that hold the job: REPLICATE, or its default."""
     sync: int = 0
     """SYNC; 0 is all copies."""
     retry: int
@@ -38,12 +38,12 @@ class JobRequest:
 
     @property
     def confirmed(self) -> int:
-        """How many nodes hold it when ADDJOB answers."""
+        """The number of nodes that hold it when ADDJOB returns."""
         return self.sync or self.copies
 
     @property
     def is_ours(self) -> bool:
-        """Has it options that the original does not have, or times that it misreads?"""
+        """Does it have options or times that the original does not support?"""
         is_long = needs_of(self.delay, self.retry * 1000, None) != 0
         return is_long or self.extensions != NO_EXTENSIONS
 
@@ -54,7 +54,7 @@ class JobRequest:
 
 
 def read(words: Sequence[str], facts: Facts) -> JobRequest:
-    """The job of `ADDJOB queue body ms-timeout [options]`. Raises NotAskedError."""
+    """The job of `ADDJOB queue body ms-timeout [options]`. Raises `InvalidRequestError`."""
     if len(words) < 4 or words[0].upper() != "ADDJOB":
         raise InvalidRequestError(
             "only ADDJOB queue body ms-timeout [options] can be explained, such as "

@@ -16,24 +16,24 @@ from disque_trio.statemachine.joboptions import CARRIED
 
 @attrs.frozen
 class Tried:
-    """What the trials of one family have shown, summed up."""
+    """The totals over the trials of one family."""
 
     runs: int
     jobs: int
-    """How many were answered with an id."""
+    """The number of ADDJOBs that returned an id."""
     lost: int
     twice: int
-    """How many came more than once."""
+    """The number of jobs that were delivered more than once."""
     causes: tuple[str, ...]
     refused: int
-    """How many ADDJOBs had no id as their answer."""
+    """The number of ADDJOBs that returned no id."""
     dead: int
     longest_ms: int
-    """The longest wait of a job that was due, once workers were there."""
+    """The longest wait of a due job after workers had started."""
 
 
 def tried(trials: Sequence[Trial]) -> Tried:
-    """The sum."""
+    """Return the totals."""
     causes = dict.fromkeys(cause for trial in trials for cause in trial.causes)
     return Tried(
         runs=len(trials),
@@ -58,7 +58,7 @@ class Line:
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """Everything that is said of a job."""
+    """All answers for a job."""
 
     request: JobRequest
     facts: Facts
@@ -69,7 +69,7 @@ class Report:
     hints: tuple[str, ...]
     disagreements: tuple[str, ...]
     holders: tuple[Holder, ...] = ()
-    """Of a job that a cluster has, in the order in which they were chosen."""
+    """For a job of a cluster, in the order in which they were selected."""
 
     def _job(self) -> dict[str, Any]:
         """The options; those of its extensions beside the others."""

@@ -1,4 +1,4 @@
-"""Rules: what is said of a job without a trial, each with the property on which it rests."""
+"""Rules: answers about a job without a trial, each with the property that guarantees it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ class Loss:
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """What the rules say of a job and one family of faults."""
+    """The answer of the rules for a job and one family of faults."""
 
     family: str
     title: str

@@ -1,6 +1,6 @@
 """Zones (`replica-zone`): whether a cluster has enough, and whether a job is in enough. Pure.
 
-The doctor, the console and `explain` say it in these words.
+The doctor, the console and `explain` use these texts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ class Place:
 
 @attrs.frozen
 class Lack:
-    """What a cluster lacks, and what to do."""
+    """A shortcoming of a cluster, and advice."""
 
     subject: str
     what: str

@@ -1,6 +1,6 @@
-"""Configuration files: read at start, written anew by CONFIG REWRITE (original 2.13, 7.8).
+"""Configuration files: read at start, rewritten by CONFIG REWRITE (original 2.13, 7.8).
 
-`statemachine.directives` says what directives mean. This module handles lines, files and the
+`statemachine.directives` defines the directives. This module handles lines, files and the
 command line. Reading changes nothing in the process: `dir` is resolved and checked, and
 `Config.dir` is absolute, but changing to it is left to the caller.
 """
@@ -42,7 +42,7 @@ class Loaded:
 class ConfigFileError(Exception):
     """The node cannot start with this configuration.
 
-    `number` and `line` say where, as far as it is about a line; `source` names an included file.
+    If the error is in a line, `number` and `line` are set; `source` names an included file.
     An option of the command line has no number.
     """
 
@@ -249,7 +249,7 @@ def _text_of(path: str) -> str:
 
 
 def rewrite(old_text: str, config: Config) -> str:
-    """The file's text with what has changed, and comments and order as they were."""
+    """Return the text of the file with the changed directives; keep comments and order."""
     pending = _lines_of(config)
     lines: list[str] = []
     for line in old_text.split("\n"):

@@ -1,9 +1,8 @@
-"""Out of memory: a node that cannot go on ends at once, with a line in the log and status 1.
+"""Out of memory: a node that cannot continue exits at once, with a line in the log and status 1.
 
-A MemoryError may leave anything half done, Trio's own records as well: a node that ended in order
-served nobody, said nothing and did not end. What has been confirmed is as safe as the journal makes
-it, and a supervisor starts the process again. Where nothing is half done, clients are answered OOM
-(`Node.exhausted`).
+A MemoryError may leave any object inconsistent, including those of Trio, so a graceful stop could
+hang. Confirmed jobs are as safe as the journal makes them, and a supervisor restarts the process.
+If nothing is inconsistent, clients get -OOM (`Node.exhausted`).
 """
 
 import contextlib
@@ -35,7 +34,7 @@ class Exhaustion:
             self.end()
 
     def end(self) -> None:
-        """Say it, and end."""
+        """Log the error, and exit."""
         self._reserve = None
         try:
             self._log.warning(

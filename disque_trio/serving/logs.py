@@ -97,11 +97,11 @@ class ServerLog:
         self._say("verbose", event, facts)
 
     def notice(self, event: str, **facts: object) -> None:
-        """What an operator wants in production."""
+        """Log an event that matters in production."""
         self._say("notice", event, facts)
 
     def warning(self, event: str, **facts: object) -> None:
-        """What the operator should look at."""
+        """Log an event that an operator should check."""
         self._say("warning", event, facts)
 
     def set_level(self, level: str) -> None:

@@ -1,4 +1,4 @@
-"""How much memory a node may take unless `maxmemory` is set.
+"""The default of `maxmemory`.
 
 `maxmemory` bounds accounted bytes. The resident size is up to a quarter larger (docs/memory.md), so
 three quarters of what the container or `ulimit` allows are safe. The memory of a machine is for

@@ -1,7 +1,7 @@
-"""The heap of the process: measures it for the node, and gives freed memory back (docs/memory.md).
+"""The heap of the process: measures it, and returns freed memory to the system (docs/memory.md).
 
-What is freed stays in glibc's heap: after a backlog has been drained the process is as large as
-before. `malloc_trim` gives back every free page. That takes a tenth of a second where free memory
+Freed memory stays in glibc's heap: after a backlog has been drained the process is as large as
+before. `malloc_trim` returns every free page. That takes a tenth of a second where free memory
 is scattered, so it runs in a thread, and at most 1/`SHARE` of the time.
 """
 
@@ -126,7 +126,7 @@ class Trimmer:
 
 
 def trimmer_for(state: NodeState, log: Log, platform: str = sys.platform) -> Trimmer | None:
-    """None where the system does not tell the present resident size."""
+    """Return None if the system does not report the current resident size."""
     if not present_rss_bytes():
         return None
     return Trimmer(

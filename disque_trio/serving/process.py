@@ -91,7 +91,7 @@ class SystemHost:
         return None
 
     def raise_file_limit(self, clients: int) -> int:
-        """Raise the limit of open files for so many clients; for how many it suffices."""
+        """Raise the open file limit for this number of clients. Return for how many it suffices."""
         return raise_file_limit(clients)
 
     def reload_tls(self, config: Config) -> str | None:
@@ -112,8 +112,8 @@ class SystemHost:
         )
 
     def has_room(self, size: int) -> bool:
-        """Would the system give the process so many bytes more? They are mapped and not touched,
-        which takes microseconds. Where that fails, the heap may still have as much that is free."""
+        """Can the process get that many bytes from the system? They are mapped, but not touched:
+        that takes microseconds. If that fails, the heap may still have enough free bytes."""
         try:
             mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
         except (OSError, MemoryError):
@@ -172,8 +172,8 @@ def tame_collector() -> None:
 def on_signals(stop: Callable[[str], object], reload: Callable[[], object] | None = None) -> None:
     """SIGTERM and SIGINT end the process gracefully, a second SIGINT at once with status 1.
 
-    A second SIGTERM hurries the end. If the event loop has not even heard of the first one within
-    `DEAF_S`, or has not ended within `HURRIED_S`, the process ends with status 1. `stop` is called
+    A second SIGTERM shortens the waits. If the event loop has not handled the first one within
+    `DEAF_S`, or has not ended within `HURRIED_S`, the process exits with status 1. `stop` is called
     in this Trio loop, with the signal's name, and `reload` at SIGHUP.
     """
     token = trio.lowlevel.current_trio_token()
@@ -216,7 +216,7 @@ def go_to_background() -> Callable[[], None]:
     """Become a daemon, in two steps. Call the returned function once the node has started.
 
     The original process waits for that call and exits with status 0, or with status 1 if its child
-    ends before. Until then the child can still say on the terminal why it cannot start.
+    ends before. Until then the child can report on the terminal why it cannot start.
     """
     reader, writer = os.pipe()
     if os.fork():

@@ -120,7 +120,7 @@ def test_a_name_that_nobody_has_is_told_with_those_that_there_are(
 
     said = workers(pair[1], "stop", "fey", "--yes", status=1, is_json=False)
 
-    assert "disque-trio workers: no worker is called fey; there are " in said
+    assert "disque-trio workers: no worker has the name fey; there are " in said
     assert "fay" in said
 
 

@@ -101,7 +101,7 @@ async def test_namesakes_are_told_apart(nursery: trio.Nursery) -> None:
 
     ids = [node.state.cluster.myself.id.decode() for node in seen.nodes]
     assert {node["name"] for node in view["nodes"]} == {f"web-{id[:4]}" for id in ids}
-    with pytest.raises(MistakeError, match="2 nodes are called 'web'"):
+    with pytest.raises(MistakeError, match="2 nodes have the name 'web'"):
         await OPERATIONS["nodes leave"].planned(seen.client, {"node": "web"})
 
 

@@ -29,7 +29,7 @@ docs/journal.md describes the formats.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command. The exit status; `--help` says what it means."""
+    """Run a command. Return the exit status, as described in `--help`."""
     return frame.run("aof", PROGRAM, arguments)
 
 

@@ -36,7 +36,7 @@ with --quiet: 0 the node serves clients; 1 it does not; nothing is printed
 
 
 def main(argv: Sequence[str]) -> int:
-    """Examine and report. Returns the exit status; `--help` says what it means."""
+    """Examine and report. Return the exit status, as described in `--help`."""
     return run("doctor", PROGRAM, argv)
 
 

@@ -34,7 +34,7 @@ answer; 130 interrupted by Ctrl-C
 
 
 def main(argv: Sequence[str]) -> int:
-    """Explain. The exit status; `--help` says what it means."""
+    """Explain a job. Return the exit status, as described in `--help`."""
     return frame.run("explain", PROGRAM, argv)
 
 

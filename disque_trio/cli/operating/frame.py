@@ -1,4 +1,4 @@
-"""What the families have in common: which cluster, errors, nodes that are missing."""
+"""The common parts of all families: the cluster, errors, and nodes that do not answer."""
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager

@@ -78,7 +78,7 @@ class Ended(Options):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a command. The exit status; `--help` says what it means."""
+    """Run a command. Return the exit status, as described in `--help`."""
     return frame.run("jobs", PROGRAM, argv)
 
 

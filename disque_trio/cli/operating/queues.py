@@ -53,7 +53,7 @@ class Show(Options):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a command. The exit status; `--help` says what it means."""
+    """Run a command. Return the exit status, as described in `--help`."""
     return run(NAME, PROGRAM, argv)
 
 

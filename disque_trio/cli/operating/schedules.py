@@ -16,7 +16,7 @@ _HEADS: Final = ("NAME", "STATE", "TASK", "QUEUE", "WHEN", "NEXT", "WORKERS")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a command. The exit status; `--help` says what it means."""
+    """Run a command. Return the exit status, as described in `--help`."""
     return run(NAME, PROGRAM, argv)
 
 

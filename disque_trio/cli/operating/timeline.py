@@ -1,4 +1,4 @@
-"""What has happened to a job at all nodes, as lines: `jobs show ID --timeline`."""
+"""The events of a job at all nodes, one per line: `jobs show ID --timeline`."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""`disque-trio workers`: who works, on what, and orders to them."""
+"""`disque-trio workers`: the workers, their jobs, and operations on them."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -26,13 +26,13 @@ _HEADS: Final = ("NAME", "STATE", "SEEN", "BUSY", "HELD", "ENDED", "LAG", "MB", 
 
 @attrs.frozen(kw_only=True)
 class Named(Options):
-    """Commands about some workers."""
+    """Options of commands on named workers."""
 
-    name: str = argument(text("NAME"), "a worker's name, or a pattern: 'shop-*'")
+    name: str = argument(text("NAME"), "name of the worker, or a pattern such as 'shop-*'")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a command. The exit status; `--help` says what it means."""
+    """Run a command. Return the exit status, as described in `--help`."""
     return run(NAME, PROGRAM, argv)
 
 
@@ -64,7 +64,7 @@ _TASK_HEADS: Final = (
 
 
 def _time(seconds: float) -> str:
-    """Such as `0.04ms` or `2m`."""
+    """Return the time as text, such as `0.04ms` or `2m`."""
     return duration(seconds) if seconds >= 1 else f"{seconds * 1000:.3g}ms"
 
 
@@ -129,14 +129,14 @@ def _as_json(worker: KnownWorker, names: Names) -> dict[str, Any]:
 
 
 async def _named(admin: Admin, name: str) -> tuple[list[KnownWorker], int]:
-    """And the exit status."""
+    """Return the workers with this name or pattern, and the exit status."""
     found = await admin.workers(name)
     status = await warn_of(admin.client, NAME, found.unreached)
     if not found.items:
         names = sorted({each.report.name for each in (await admin.workers()).items})
         shown = f"there are {', '.join(names)}" if names else "there are none"
         doubt = unanswered(found.unreached, await names_of(admin.client))
-        raise NotDoneError(f"no worker is called {name}; {shown}{doubt}")
+        raise NotDoneError(f"no worker has the name {name}; {shown}{doubt}")
     return found.items, status
 
 

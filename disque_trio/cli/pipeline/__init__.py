@@ -24,7 +24,7 @@ To run a sweep on Spark, use 'disque-trio sim sweep --spark'. See docs/pipeline.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command. The exit status; `--help` says what it means."""
+    """Run a command. Return the exit status, as described in `--help`."""
     return frame.run("pipeline", PROGRAM, arguments)
 
 

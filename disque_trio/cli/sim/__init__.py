@@ -29,7 +29,7 @@ docs/simulation.md describes scenarios, properties and marks.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command. The exit status; `--help` says what it means."""
+    """Run a command. Return the exit status, as described in `--help`."""
     return frame.run("sim", PROGRAM, arguments)
 
 

@@ -15,7 +15,7 @@ from disque_trio.terminal.output import say_lines
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run workers until they are told to stop. The exit status; `--help` says what it means."""
+    """Run workers until a signal stops them. Return the exit status, as described in `--help`."""
     child = os.environ.pop(CHILD, "")  # not for commands that jobs run
     is_reloaded = bool(os.environ.pop(RELOADED, ""))
     try:

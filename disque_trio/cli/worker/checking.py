@@ -8,14 +8,14 @@ from disque_trio.cli.worker.options import Options
 from disque_trio.terminal.output import say, say_lines
 
 TIMEOUT_S: Final = 5.0
-"""A worker whose event loop is blocked longer than this is not well."""
+"""A worker whose event loop is blocked for longer than this is unhealthy."""
 
 
 def check(options: Options) -> int:
-    """Print what each process says of itself; 0 if all are healthy, else 1."""
+    """Print the reply of each process. Return 0 if all are healthy, otherwise 1."""
     host, port = options.health or ("", 0)
     ports = range(port, port + options.processes)
-    answers = [_is_healthy(host, each) for each in ports]  # all are told
+    answers = [_is_healthy(host, each) for each in ports]  # all replies are printed
     return 0 if all(answers) else 1
 
 

@@ -1,4 +1,4 @@
-"""What a worker process writes to stderr: a line for each record, which names the job."""
+"""The log of a worker process on stderr: a line for each record, with its job."""
 
 import logging
 import sys
@@ -33,7 +33,7 @@ class Lines(logging.Formatter):
         return _trace(ei)
 
     def format(self, record: logging.LogRecord) -> str:
-        """All lines. Texts of exceptions may hold what a producer has sent."""
+        """Return all lines, with escapes: texts of exceptions may contain data of a producer."""
         return printable_lines(super().format(record))
 
 

@@ -1,7 +1,7 @@
-"""`disque-trio worker --reload`: starts the worker anew when a Python file below the current
+"""`disque-trio worker --reload`: restarts the worker when a Python file below the current
 directory changes. For development.
 
-The worker is a child process, which ends in order: jobs that run may finish. One that cannot start,
+The worker is a child process, which stops gracefully: running jobs finish. One that cannot start,
 for example because its app cannot be imported, is started again after the next change.
 """
 

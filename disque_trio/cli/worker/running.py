@@ -46,7 +46,7 @@ _log: Final = logging.getLogger("disque_trio.worker")
 
 
 def queues_of(app: App[Any], options: Options) -> dict[str, int]:
-    """The queues to take jobs from, with their weights; 0 is for a strict order. Raises
+    """Return the queues of the worker with their weights; 0 stands for a strict order. Raises
     `UsageError`."""
     queues = [name for name in app.queues if not name.startswith(LOOKS)]
     weighted = [_weighted(queues, name) for name in options.queues if not name.startswith("!")]
@@ -86,7 +86,7 @@ def _weighted(queues: Sequence[str], text: str) -> tuple[str, int]:
 
 
 def settings_of(app: App[Any], options: Options) -> Settings:
-    """What the engine is asked to do. Raises `UsageError`."""
+    """Return the settings of the engine. Raises `UsageError`."""
     weights = queues_of(app, options)
     try:
         seeds = app.cluster.seeds
@@ -112,7 +112,7 @@ def settings_of(app: App[Any], options: Options) -> Settings:
 
 
 def prepare(app: App[Any], options: Options, child: str = "") -> tuple[Settings, JobHandler]:
-    """What the engine is asked to do, and what runs the jobs. Raises `UsageError`."""
+    """Return the settings of the engine, and the handler of the jobs. Raises `UsageError`."""
     if options.url:
         app.use(options.url)
     settings = settings_of(app, options)
@@ -167,7 +167,7 @@ def _recorder(options: Options) -> Recorder | None:
 
 
 def name_of(options: Options, child: str) -> str:
-    """What the worker is called."""
+    """Return the name of the worker."""
     if not options.name:
         return f"{socket.gethostname()}-{os.getpid()}"
     return f"{options.name}-{child}" if child else options.name

@@ -34,7 +34,7 @@ async def _member(client: Client, args: Json) -> tuple[Member, list[Member]]:
         [one] = fit
         return one, [each for each in known if each is not one]
     nodes = ", ".join(f"{node_name(each.id, each.name)} {each.where}" for each in fit or known)
-    which = counted(len(fit), "node is called", "nodes are called") if fit else "there is no node"
+    which = counted(len(fit), "node has", "nodes have") + " the name" if fit else "there is no node"
     raise MistakeError(f"{which} '{name}'; there are {nodes}")
 
 

@@ -26,7 +26,7 @@ def fitting(name: str, workers: Sequence[KnownWorker]) -> list[KnownWorker]:
 
 
 def ordered(order: OrderName, effect: str) -> Callable[[Client, Json], Any]:
-    """Return a plan function for an order. `effect` is what a worker does on it, in words."""
+    """Return a plan function for an operation. `effect` describes what the worker does."""
 
     async def plan(client: Client, args: Json) -> Plan:
         admin, name = Admin(client), word(args, "worker")
@@ -34,7 +34,7 @@ def ordered(order: OrderName, effect: str) -> Callable[[Client, Json], Any]:
         workers = fitting(name, found.items)
         if not workers:
             names = ", ".join(sorted({each.report.name for each in found.items}))
-            why = f"no worker is called {name}; there are {names or 'none'}"
+            why = f"no worker has the name {name}; there are {names or 'none'}"
             error = SilentNodeError if found.unreached else MistakeError
             raise error(why + unanswered(found.unreached, nodes))
         is_one = any(each.control == name for each in workers)

@@ -76,7 +76,7 @@ class Joining:
 
 
 def own_ip(config: Config) -> str:
-    """The address under which the workers know each other, and which clients and nodes are told."""
+    """Return the address that the workers use, and announce to clients and nodes."""
     if config.bind:
         found = socket.getaddrinfo(config.bind[0], 0, type=socket.SOCK_STREAM)
         ip = str(found[0][4][0])

@@ -1,4 +1,4 @@
-"""The configurations of `workers N`: one for each, or an error that says why it cannot be.
+"""The configurations of `workers N`: one for each, or an error with the reason.
 
 All share the settings, but each worker has a port, a bus port and a directory of its own, and its
 part of the memory. The ports in the configuration are shared by all.
@@ -38,7 +38,7 @@ class WorkersError(Exception):
 
 @attrs.frozen
 class Order:
-    """What a worker is given at its start."""
+    """The settings of a worker at its start."""
 
     number: int
     """From 1."""

@@ -48,7 +48,7 @@ _STATUS_BYTES: Final = 4096
 
 
 def supervise(loaded: Loaded, started_in: str) -> int:
-    """Run the workers of a configuration until they are told to end. The exit status.
+    """Run the workers of a configuration until they are stopped. Return the exit status.
 
     `started_in` is the directory from which this process was started. Errors are raised as for a
     single node.
