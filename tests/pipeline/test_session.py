@@ -103,7 +103,7 @@ def test_a_second_start_with_the_same_master_is_the_same_session(spark: Any) -> 
 
 
 def test_two_masters_in_one_process_are_refused(spark: Any) -> None:
-    with pytest.raises(PipelineError, match=r"on local\[2\], none on local\[3\]"):
+    with pytest.raises(PipelineError, match=r"on local\[2\], not on local\[3\]"):
         session.start("local[3]")
 
 

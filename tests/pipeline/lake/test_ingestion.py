@@ -141,7 +141,7 @@ def test_bad_files_are_named_and_the_others_are_taken(
     good = lines(tmp_path / "good.jsonl", ROWS)
     bad = {
         "gone.jsonl": (None, "No such file or directory"),
-        "cut.jsonl": (b'{"time":0,"kind":"plan","detail":PLAN}\n' + line_of(ROWS[0]), "cut off"),
+        "cut.jsonl": (b'{"time":0,"kind":"plan","detail":PLAN}\n' + line_of(ROWS[0]), "truncated"),
         "torn.jsonl": (b'{"time":0,"kind":"plan","det', "its first line is incomplete"),
         "text.jsonl": (b"hello\n", "line 1: not JSON: Expecting value"),
         "other.jsonl": (b'{"a": 1}\n', "line 1: it is neither a row of a trace nor a result"),
@@ -177,11 +177,11 @@ def test_a_simulated_trace_that_is_cut_off_is_no_run_until_it_is_whole(
     writer.close()
 
     outcome = ingest(spark, store, [str(cut)])
-    assert "is cut off" in outcome.bad[str(cut)]
+    assert "is truncated" in outcome.bad[str(cut)]
     assert content(store) == []
 
     assert ingest(spark, store, [str(whole)]).rows == len(case.rows)
-    assert "is cut off" in ingest(spark, store, [str(cut)]).bad[str(cut)]
+    assert "is truncated" in ingest(spark, store, [str(cut)]).bad[str(cut)]
     assert content(store) == sorted(case.rows, key=lambda row: row.time)
 
 
