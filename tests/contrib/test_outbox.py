@@ -424,7 +424,7 @@ def test_errors_of_the_database_end_no_relay(
     shop.relay.run()
 
     assert len(steps) == 3
-    assert "the outbox cannot be read: no database" in caplog.text
+    assert "cannot read the outbox: no database" in caplog.text
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), "x", 10**12])

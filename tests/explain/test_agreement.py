@@ -72,4 +72,4 @@ def test_a_rule_that_promises_too_early_is_refuted_by_the_wait_for_retry() -> No
 
     [found] = disagreements(wrong, request, [run("one-killed", request, FACTS, seed=1)])
 
-    assert found.endswith("ms, and 2000 is the latest")
+    assert found.endswith("ms, but 2000 ms is the latest")

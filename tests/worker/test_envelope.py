@@ -158,7 +158,7 @@ def test_what_is_too_large_is_not_written() -> None:
 
 
 def test_what_is_too_deep_or_too_many_is_not_written() -> None:
-    with pytest.raises(NotEncodableError, match="64 lists"):
+    with pytest.raises(NotEncodableError, match="64 nested lists"):
         write(envelope("json", [json.loads("[" * 64 + "]" * 64)], {}))
     with pytest.raises(NotEncodableError, match="1000 arguments"):
         write(envelope("json", [1] * 1001, {}))

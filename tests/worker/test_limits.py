@@ -68,7 +68,7 @@ async def test_limits_that_a_node_refuses_are_logged(
     async with app, app.handler(is_inline=True):
         await until_limited(app, "good")
 
-    assert "limit of queue bad is refused" in caplog.text
+    assert "a node refuses the limit of queue bad" in caplog.text
 
 
 @pytest.mark.parametrize(
