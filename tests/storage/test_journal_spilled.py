@@ -56,7 +56,11 @@ async def test_a_record_whose_body_is_lost_is_left_out_and_the_node_goes_on(
     assert isinstance(second, LoadJob)
     assert (first.copy.id, first.copy.body) == (job, b"x")
     assert second.copy.id == other
-    (told,) = [facts for _, event, facts in world.log.lines if event.startswith("cannot read a spilled body")]
+    (told,) = [
+        facts
+        for _, event, facts in world.log.lines
+        if event.startswith("cannot read a spilled body")
+    ]
     assert told == {"job": job.decode(), "error": "Input/output error"}
 
 

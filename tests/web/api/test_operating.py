@@ -87,7 +87,7 @@ async def test_jobs_that_fit_a_filter_are_acknowledged(nursery: trio.Nursery) ->
     given = {"filter": {"text": "one"}}
 
     plan = await api.post("/operations/jobs/acknowledge", {**given, "plan": True})
-    assert plan["says"][0] == "Cancel: 1 job"
+    assert plan["says"][0] == "Acknowledge: 1 job"
     assert (await api.post("/operations/jobs/acknowledge", given))["count"] == 1
 
     assert [each["id"] for each in (await api.get("/jobs"))["jobs"]] == [kept]

@@ -141,7 +141,7 @@ async def test_a_flow_that_is_over_offers_nothing(tab: Tab, fake: Fake) -> None:
     over = {**scene.flow({"id": scene.FLOW}), "state": "done", "counts": {"done": 570}}
     over |= {"coordinator": None}
     fake.topics = {**fake.topics, "flow": lambda _args: over}
-    await opened(tab, fake, PAGE, "570 of 570 done", "it is over")
+    await opened(tab, fake, PAGE, "570 of 570 done", "it has ended")
 
     assert await tab.run("document.querySelectorAll('h1 ~ .tools button').length") == 0
 

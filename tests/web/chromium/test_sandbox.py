@@ -125,7 +125,7 @@ async def test_a_worker_is_added_and_removed_and_one_link_is_cut_one_way(
     await tab.click("#add-worker button")
     await tab.has("w1 at n1: mail, 0.2 s each, acknowledges")
     await tab.click("button", "Remove")
-    await tab.has("w1 goes")
+    await tab.has("w1 exits")
     await tab.click("button", "Cut one way")
     await tab.has("n1 → n2 is cut, one way, since 0.000 s")
     await tab.until(
